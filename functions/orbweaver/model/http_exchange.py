@@ -57,6 +57,7 @@ class Request:
     # Called when the response has arrived, while the fetcher verifies that it belongs to the
     # request.
     answered: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    sent: Callable[[], None] | None = field(default=None, repr=False, compare=False)
     paced: bool = True  # whether the host has a delay, which leaves time to verify responses
 
 

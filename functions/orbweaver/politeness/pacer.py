@@ -1,7 +1,8 @@
 """Wait for a host's slots, which are reserved in blocks and expire if they are not used on time.
 
 Slots reserved together form a block with one slack (allowed lateness) at its end. Within a block,
-the pacer itself keeps the delay between requests.
+the pacer itself keeps the delay between requests. A late request uses its slot at once and moves
+the later ones. Slots that no longer fit into the block are released.
 """
 
 from __future__ import annotations
@@ -54,12 +55,6 @@ class Unlimited:
 UNLIMITED = Unlimited()
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
-    from_ms: int
-    to_ms: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """Permission to send a request within a time range.
@@ -97,9 +92,13 @@ class Pacer:
         self._wait_limit = wait_limit
         self._lined = lined
         self._block = max(1, BLOCK_MS // delay_ms) if delay_ms else 0
-        self._slots: deque[_Slot] = deque()
+        # Start times of unused slots, and the latest time of a request in their block.
+        self._slots: deque[int] = deque()
+        self._block_to_ms = 0
         # Earliest time of the next request by others if no further slot is used, and as reserved.
         self._free_ms = self._reserved_ms = 0
+        # Earliest time of this pacer's next request.
+        self._next_ms = 0
         self._asked_ms: int | None = None
         # Time when URLs without a slot may return, once a reservation was partial.
         self._rest_at_ms: int | None = None
@@ -119,33 +118,37 @@ class Pacer:
                 return_at_ms = await self._reserve(wanted, lead_ms)
                 if return_at_ms is not None:
                     return return_at_ms
-            slot = self._slots.popleft()
-            await self._sleep_until(slot.from_ms - LOOK_MS)
+            at_ms = max(self._slots.popleft(), self._next_ms)
+            if self._delay_ms and at_ms > self._block_to_ms:
+                self._slots.clear()
+                continue
+            await self._sleep_until(at_ms - LOOK_MS)
             looked_ms = self._clock.now_ms()
             state = await self._hosts.read_host(self._host)
             return_at_ms = await self._barred(state)
             if return_at_ms is not None:
                 return return_at_ms
-            await self._sleep_until(slot.from_ms)
-            if self._asked_ms is not None:
-                await self._sleep_until(self._asked_ms + self._delay_ms)
+            await self._sleep_until(at_ms)
+            await self._sleep_until(self._next_ms)  # a request may have been sent meanwhile
             now_ms = self._clock.now_ms()
             if now_ms > self._until_ms:
                 return now_ms
             # Without a delay, a turn lasts as long as the check of the host is valid.
-            to_ms = slot.to_ms if self._delay_ms else looked_ms + LOOK_MS
+            to_ms = looked_ms + LOOK_MS
+            if self._delay_ms:
+                to_ms = min(now_ms + slack_ms(self._delay_ms), self._block_to_ms)
             if now_ms <= to_ms:
                 self._free_ms = to_ms + self._delay_ms
+                self._next_ms = self._free_ms if self._delay_ms else 0
                 self.turn = Turn(
-                    slot_ms=slot.from_ms,
+                    slot_ms=at_ms,
                     to_ms=to_ms,
                     troubled=state.failures > 0,
                     probe=self._probe,
                 )
                 return None
             lead_ms *= LEAD_GROWTH
-            while self._slots and self._slots[0].from_ms < now_ms:
-                self._slots.popleft()
+            self._slots.clear()
         return self._clock.now_ms()
 
     async def release(self) -> None:
@@ -173,10 +176,21 @@ class Pacer:
     def start_request(self, turn: Turn) -> bool:
         """Record the start of a request. Return False, without a record, if the turn is over."""
         now_ms = self._clock.now_ms()
-        if now_ms > turn.to_ms:
-            return False
-        self._asked_ms = now_ms
-        return True
+        is_over = now_ms > turn.to_ms
+        if not is_over:
+            self._asked_ms = now_ms
+        if self._delay_ms and turn is self.turn:
+            if is_over:
+                self._slots.appendleft(turn.slot_ms)
+            if self._asked_ms is not None:
+                self._free_ms = self._next_ms = self._asked_ms + self._delay_ms
+        return not is_over
+
+    def note_sent(self) -> None:
+        """Record that a request was sent, which may be later than its start."""
+        self._asked_ms = self._clock.now_ms() + 1  # the clock rounds down
+        self._next_ms = max(self._next_ms, self._asked_ms + self._delay_ms)
+        self._free_ms = max(self._free_ms, self._next_ms)
 
     async def _reserve(self, wanted: int, lead_ms: int) -> int | None:
         """Reserve a block of slots. Return None, or the time to return if there is no slot."""
@@ -194,6 +208,7 @@ class Pacer:
             first_ms = min(delay_ms, BLOCK_MS) if self._asked_ms is None else 0
             patience_ms = max(wait_ms, (block - 1) * delay_ms, first_ms)
             until_ms = round(min(until_ms, now_ms + patience_ms))
+        await self.release()
         slack = slack_ms(delay_ms)
         # The slack is divided among the slots, because fewer slots may be granted.
         spacing = delay_ms + -(-slack // wanted)
@@ -205,9 +220,8 @@ class Pacer:
         late_ms = len(got.at_ms) * (spacing - delay_ms) if delay_ms else LOOK_MS
         first_ms = got.at_ms[0]
         self._free_ms, self._reserved_ms = first_ms, first_ms + len(got.at_ms) * spacing
-        for place in range(len(got.at_ms)):
-            from_ms = first_ms + place * delay_ms
-            self._slots.append(_Slot(from_ms, from_ms + late_ms))
+        self._slots.extend(first_ms + place * delay_ms for place in range(len(got.at_ms)))
+        self._block_to_ms = self._slots[-1] + late_ms
         if len(got.at_ms) < wanted and until_ms >= self._until_ms:
             rest_ms = got.return_at_ms
             self._rest_at_ms = rest_ms if self._lined else first_ms + len(got.at_ms) * spacing

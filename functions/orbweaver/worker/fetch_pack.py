@@ -375,7 +375,8 @@ class PackFetcher:
             if not pacer.start_request(turn):  # the slot has passed meanwhile
                 return None
             at_ms = self._clock.now_ms()
-            work = self._fetch(context, target, room, answered)
+            sent = pacer.note_sent if context.crawl.delay_ms else None
+            work = self._fetch(context, target, room, answered, sent)
             fetched = await result_or_fault(work, context.crawl, target, at_ms)
         if isinstance(fetched, PageResult):
             return fetched
@@ -390,10 +391,12 @@ class PackFetcher:
         target: Target,
         room: AllowedSize,
         answered: Callable[[], None] | None,
+        sent: Callable[[], None] | None,
     ) -> tuple[Response | Failure, Mapping[str, int]]:
         crawl_id, counts = context.crawl.id, {}
         request = self._request(context, target, room)
-        request = replace(request, answered=answered, paced=context.crawl.delay_ms > 0)
+        paced = context.crawl.delay_ms > 0
+        request = replace(request, answered=answered, sent=sent, paced=paced)
         if context.crawl.cookies:
             headers = await self._jars().headers(crawl_id, request.url, request.headers)
             request = replace(request, headers=headers)

@@ -253,7 +253,7 @@ async def test_slot_is_valid_within_slack(late_ms: int, *, first: bool) -> None:
 
 
 async def test_missed_slots_cause_no_burst() -> None:
-    """After a long pause (slow server, frozen process) the next request needs its own slot."""
+    """After a long pause (slow server, frozen process) one request uses its slot at once."""
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock)
     asked = []
@@ -262,9 +262,48 @@ async def test_missed_slots_cause_no_burst() -> None:
         assert pace.start_request(pace.turn)
         asked.append(clock.at_ms)
         clock.at_ms += 3_500
-    slots = {NOW_MS + LEAD_MS + place * DELAY_MS for place in range(5)}
-    assert asked[1] in slots
+    assert asked[1] - asked[0] == 3_500
     assert all(other - one >= 3_500 for one, other in pairwise(asked))
+
+
+async def test_late_requests_lose_only_their_lateness() -> None:
+    """The third request no longer fits into its block, and gets a slot without a gap."""
+    world, clock = World(), ManualClock(NOW_MS)
+    pace = pacer(world, clock)
+    late_ms = slack_ms(DELAY_MS) - 20
+    asked = []
+    for left in (3, 2, 1):
+        assert await pace.wait_for_slot(left) is None
+        clock.at_ms += late_ms
+        assert pace.start_request(pace.turn)
+        asked.append(clock.at_ms)
+    assert [other - one for one, other in pairwise(asked)] == [DELAY_MS + late_ms] * 2
+
+
+async def test_delay_counts_from_sending_of_request() -> None:
+    """A connection may take a while; the time of sending is rounded up."""
+    world, clock = World(), ManualClock(NOW_MS)
+    pace = pacer(world, clock)
+    assert await pace.wait_for_slot(3) is None
+    assert pace.start_request(pace.turn)
+    clock.at_ms += 300
+    sent_ms = clock.at_ms
+    pace.note_sent()
+    assert await pace.wait_for_slot(2) is None
+    assert clock.at_ms == sent_ms + 1 + DELAY_MS
+
+
+async def test_refused_turn_uses_slot_again() -> None:
+    world, clock = World(), ManualClock(NOW_MS)
+    pace = pacer(world, clock)
+    assert await pace.wait_for_slot(3) is None
+    assert pace.start_request(pace.turn)
+    assert await pace.wait_for_slot(2) is None
+    clock.at_ms += slack_ms(DELAY_MS) + 1
+    refused_ms = clock.at_ms
+    assert not pace.start_request(pace.turn)
+    assert await pace.wait_for_slot(2) is None
+    assert clock.at_ms == refused_ms
 
 
 async def test_missed_slots_are_skipped_in_one_step() -> None:
@@ -302,7 +341,7 @@ async def test_no_request_after_end_of_invocation() -> None:
 
 @pytest.mark.parametrize("used", [0, 1, 3])
 async def test_interrupted_visit_releases_its_unused_slots(used: int) -> None:
-    """Another visit may start one delay after the latest moment of the last request."""
+    """Another visit may start one delay after the last request."""
     world, clock = World(), ManualClock(NOW_MS)
     visiting = pacer(world, clock)
     for _ in range(used):
@@ -319,4 +358,4 @@ async def test_interrupted_visit_releases_its_unused_slots(used: int) -> None:
     free_ms = world.hosts[SITE].tat_ms
     assert free_ms < reserved_ms
     if used:
-        assert free_ms == visiting.turn.to_ms + DELAY_MS
+        assert free_ms == visiting.turn.slot_ms + DELAY_MS

@@ -138,7 +138,8 @@ class HttpFetcher:
             self._tls = tls_context()  # takes 50 ms, which must not count as the server's latency
         started_s = time.monotonic()
         deadline = self._deadlines.within(request.total_s)
-        attempt = Attempt(deadline, self._permits.grant(request.named), paced=request.paced)
+        permit = self._permits.grant(request.named)
+        attempt = Attempt(deadline, permit, paced=request.paced, sent=request.sent)
         large = self._large.place_for(url.raw_host or "")
         try:
             async with large:

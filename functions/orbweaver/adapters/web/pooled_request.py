@@ -25,6 +25,8 @@ from orbweaver.adapters.web.errors import DroppedError
 from orbweaver.adapters.web.wire import CountingHandler
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.client_reqrep import ConnectionKey
     from aiohttp.connector import Connection
@@ -53,6 +55,7 @@ class AwareRequest(aiohttp.ClientRequest):
     permit = Permit()
     certain: asyncio.Future[bool] | None = None
     paced = True
+    sent: Callable[[], None] | None = None
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """Send the request. A pooled connection with unread data or a closed one is skipped."""
@@ -79,6 +82,8 @@ class AwareRequest(aiohttp.ClientRequest):
         self.use, use.content = use, None
         self.repeated = self.reused  # from here on the server may have received it
         self.sent_s = time.monotonic()
+        if self.sent is not None:
+            self.sent()
         if self.deadline is not None:
             self.deadline.note_activity()
         return await super().send(conn)
@@ -87,10 +92,18 @@ class AwareRequest(aiohttp.ClientRequest):
 class Attempt:
     """aiohttp middleware that repeats one request, and records the connection it used."""
 
-    def __init__(self, deadline: Deadline, permit: Permit, *, paced: bool = True) -> None:
+    def __init__(
+        self,
+        deadline: Deadline,
+        permit: Permit,
+        *,
+        paced: bool = True,
+        sent: Callable[[], None] | None = None,
+    ) -> None:
         self._deadline = deadline
         self._permit = permit
         self._paced = paced
+        self._sent = sent
         self._request: AwareRequest | None = None
         self._content: aiohttp.StreamReader | None = None
 
@@ -100,7 +113,7 @@ class Attempt:
         assert isinstance(request, AwareRequest)  # noqa: S101 - the session makes no others
         self._request = request
         request.deadline, request.permit = self._deadline, self._permit
-        request.paced = self._paced
+        request.paced, request.sent = self._paced, self._sent
         while True:
             try:
                 return await handler(request)
