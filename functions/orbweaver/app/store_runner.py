@@ -1,9 +1,10 @@
 """Run workers over a store on this machine, as Lambda and its event sources do on AWS.
 
 Rules
-- A process has one worker that processes `BATCHES` batches at once. While one waits for a host,
-  another continues. Host slots, claims and counters are in the store, so they hold across all
-  processes and crawls. Processes share the queue (adapters/sqlite/messages.py).
+- A process has one worker that processes `BATCHES` batches at once, and more of crawls with a
+  delay, up to `PACED_MAX` messages. Those mostly wait for their hosts. Host slots, claims and
+  counters are in the store, so they hold across all processes and crawls. Processes share the
+  queue (adapters/sqlite/messages.py).
 - A failed message becomes visible after `RETRY_S`, up to `receive_max` times. Then it becomes a
   dead letter.
 - Messages of a killed process become visible as soon as another process looks. This includes packs
@@ -42,12 +43,16 @@ from orbweaver.model.errors import PortError
 from orbweaver.model.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
+    from orbweaver.adapters.sqlite.messages import ReceivedMessage
+    from orbweaver.adapters.sqlite.receiving import SqliteInbox
     from orbweaver.extraction.extract import Extractor
 
 _log = logging.getLogger(__name__)
 
 LANES = (QueueName.EXPRESS, QueueName.SEEDS, QueueName.CRAWL)
 BATCHES, BATCH_MESSAGES = 3, 10
+# Messages of crawls with a delay in work: one for each of about a hundred hosts.
+PACED_MAX = 120
 # Time limit of a batch, and visibility timeout of its messages.
 BATCH_S, HIDDEN_S = 60.0, 360.0
 RETRY_S = 10.0
@@ -91,6 +96,8 @@ class StoreRunner:
         self._processes = processes
         self._worker = worker_of(ports, ports.underway)
         self._batches = 0
+        # Messages in work of batches that hold no place of the `BATCHES`.
+        self._paced = 0
         self._inboxes = [ports.inbox(queue) for queue in LANES]
         self._further = further
         self._sharing = Sharing(processes=self._alive, held_max=BATCHES * BATCH_MESSAGES)
@@ -101,7 +108,7 @@ class StoreRunner:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._maintain())
             for _ in range(BATCHES):
-                group.create_task(self._work())
+                group.create_task(self._work(group))
 
     def drain(self) -> None:
         """Take no new batch, and start no further request of current batches."""
@@ -121,11 +128,11 @@ class StoreRunner:
             return 1
         return begun if self._further is None else max(begun, 1 + self._further.count_alive())
 
-    async def _work(self) -> None:
+    async def _work(self, group: asyncio.TaskGroup) -> None:
         polls = 0
         while not self._ended.is_set():
             try:
-                worked = await self._work_once()
+                worked = await self._work_once(group)
             except PortError as error:
                 _log.warning("store.out_of_reach", extra={"error": str(error)})
                 worked, polls = False, POLLS_TO_IDLE
@@ -133,22 +140,48 @@ class StoreRunner:
             if not worked:
                 await self._pause(POLL_S if polls < POLLS_TO_IDLE else IDLE_POLL_S)
 
-    async def _work_once(self) -> bool:
-        """Process one batch of the first queue with messages, and return False if all are empty."""
+    async def _work_once(self, group: asyncio.TaskGroup) -> bool:
+        """Process one batch of the first queue with messages, and return False if all are empty.
+
+        Does not wait for a batch of crawls with a delay.
+        """
         for inbox in self._inboxes:
             taken = await inbox.receive(BATCH_MESSAGES, HIDDEN_S, sharing=self._sharing)
             if not taken:
                 continue
-            until_ms = self._ports.clock.now_ms() + round(BATCH_S * 1000)
-            self._batches += 1
-            try:
-                failed = set(await self._worker.run(deliveries_of(taken, inbox.queue), until_ms))
-            finally:
-                self._batches -= 1
-            await inbox.settle(taken, failed, RETRY_S)
-            self._worker.flush()
+            if self._paced + len(taken) <= PACED_MAX and await self._is_paced(taken):
+                group.create_task(self._process_paced(inbox, taken))
+            else:
+                await self._process(inbox, taken)
             return True
         return False
+
+    async def _is_paced(self, taken: Sequence[ReceivedMessage]) -> bool:
+        """Return True if all messages belong to crawls with a delay."""
+        try:
+            crawls = [await self._ports.crawls.get(one) for one in {one.group for one in taken}]
+        except PortError:
+            return False
+        return all(crawl is not None and crawl.delay_ms for crawl in crawls)
+
+    async def _process_paced(self, inbox: SqliteInbox, taken: Sequence[ReceivedMessage]) -> None:
+        self._paced += len(taken)
+        try:
+            await self._process(inbox, taken)
+        except PortError as error:
+            _log.warning("store.out_of_reach", extra={"error": str(error)})
+        finally:
+            self._paced -= len(taken)
+
+    async def _process(self, inbox: SqliteInbox, taken: Sequence[ReceivedMessage]) -> None:
+        until_ms = self._ports.clock.now_ms() + round(BATCH_S * 1000)
+        self._batches += 1
+        try:
+            failed = set(await self._worker.run(deliveries_of(taken, inbox.queue), until_ms))
+        finally:
+            self._batches -= 1
+        await inbox.settle(taken, failed, RETRY_S)
+        self._worker.flush()
 
     async def _maintain(self) -> None:
         """Take back messages of killed processes, and delete expired rows from time to time."""

@@ -17,6 +17,8 @@ from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.app import store_runner
 from orbweaver.app.store_ports import FILE, StorePorts
 from orbweaver.app.store_runner import (
+    BATCH_MESSAGES,
+    BATCHES,
     FurtherProcesses,
     further_processes,
     running,
@@ -25,8 +27,10 @@ from orbweaver.app.store_runner import (
 from tests.contract import samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from orbweaver.worker.pack import Delivery
 
 WAIT_S = 60.0
 
@@ -102,6 +106,42 @@ async def test_ending_process_returns_taken_packs(tmp_path: Path) -> None:
         assert ports.inbox(QueueName.CRAWL).depth() == QueueDepth(copies=1)
     assert ports.inbox(QueueName.CRAWL).depth() == QueueDepth(waiting=1)
     await ports.aclose()
+
+
+@pytest.mark.parametrize(("delay_ms", "held"), [(0, BATCHES * BATCH_MESSAGES), (1_000, 50)])
+async def test_batches_of_crawl_with_delay_take_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delay_ms: int, held: int
+) -> None:
+    """Otherwise hosts beyond the thirtieth would wait for the end of a batch."""
+    ends = asyncio.Event()
+    taken: list[Delivery] = []
+
+    class Waiting:
+        """A worker whose packs all wait for their hosts."""
+
+        async def run(self, deliveries: Sequence[Delivery], _deadline_ms: int) -> tuple[str, ...]:
+            taken.extend(deliveries)
+            if len(taken) == held:
+                ends.set()
+            await ends.wait()
+            return ()
+
+        def drain(self) -> None: ...
+
+        def end(self) -> None: ...
+
+        def flush(self) -> None: ...
+
+    monkeypatch.setattr(store_runner, "worker_of", lambda *_: Waiting())
+    ports = StorePorts(store_settings({}), tmp_path)
+    now_ms = ports.clock.now_ms()
+    await ports.crawls.create(samples.crawl(delay_ms=delay_ms, started_at_ms=now_ms))
+    await ports.queue.send([samples.outgoing(place) for place in range(50)], express=False)
+    async with running(ports):
+        async with asyncio.timeout(WAIT_S):
+            await ends.wait()
+    await ports.aclose()
+    assert len(taken) >= held
 
 
 @pytest.mark.parametrize(("unfinished", "moved_ms"), [(False, -60_000), (True, 0)])
