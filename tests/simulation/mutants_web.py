@@ -10,6 +10,8 @@ from orbweaver.worker import fetch_pack
 from tests.memory import hosts
 from tests.simulation.mutant import mutants, patient
 
+_start_request = pacer.Pacer.start_request
+
 
 async def _free_slots(_self: Any, _wanted: int) -> None:
     """Send requests without a slot."""
@@ -28,7 +30,9 @@ def _late_is_fine(self: Any, _turn: Any) -> bool:
 
 def _soon_again(self: Any, turn: Any) -> bool:
     """Start a request too close to the next one."""
-    return bool(self._clock.now_ms() <= turn.to_ms)
+    started = _start_request(self, turn)
+    self._next_ms = 0
+    return started
 
 
 def _grant_from_now(

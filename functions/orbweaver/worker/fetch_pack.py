@@ -172,7 +172,11 @@ class PackFetcher:
         async with asyncio.TaskGroup() as group:
             for host, queue in hosts.items():
                 visit = HostVisit(host=host, context=context, result=result)
-                group.create_task(self._fetch_or_defer(visit, queue))
+                group.create_task(self._visit_host(visit, queue))
+
+    async def _visit_host(self, visit: HostVisit, targets: list[Target]) -> None:
+        await self._fetch_or_defer(visit, targets)
+        await visit.context.host_done(visit.host)
 
     async def _fetch_or_defer(self, visit: HostVisit, targets: list[Target]) -> None:
         """Request the URLs of one host. They return later if the hosts table does not respond."""

@@ -353,6 +353,14 @@ class PackProcessor:
             # A visit that may last a whole round would reserve more dollars than it needs.
             long = bool(pack.place) and reservations.dollars is None
             until_ms = round_.until_ms(crawl.id, long=long)
+            has_next = False
+
+            async def host_done(host: str) -> None:
+                # Other hosts of the pack may still wait for their slots.
+                nonlocal has_next
+                if host == host_of(pack.targets[0].url) and not (result.deferrals or has_next):
+                    has_next = await self._applier.succession.take_on_next(crawl, pack, round_)
+
             context = PackContext(
                 crawl=crawl,
                 until_ms=until_ms,
@@ -363,14 +371,15 @@ class PackProcessor:
                 lined=not pack.place,
                 suspected=pack.failures > 0,
                 asking=self._host_claims.visit(crawl, pack, round_, until_ms, early=early),
+                host_done=host_done,
             )
             holding = self._pack_fetcher.holding(result)
             with holding, self._body_writer.taking_part(crawl.id) as part:
                 with reservations.timed():
                     admitted = self._admitted(context, result, pack)
                     await self._pack_fetcher.fetch(context, result, admitted)
+                await host_done(host_of(pack.targets[0].url))
                 if not result.deferrals:
-                    await self._applier.succession.take_on_next(crawl, pack, round_)
                     await self._feed(crawl, pack.targets, round_, own=pack.place)
                 erased = erase_rule(await self._with_rule(crawl))
                 kept = [one for one in result.kept if not erased.url(one.url)]

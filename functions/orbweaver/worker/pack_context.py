@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from orbweaver.parsing.page import Page
 
 
+async def _nothing(_host: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackContext:
     """One pack in progress: its crawl, and the time after which no request may start.
@@ -51,6 +54,8 @@ class PackContext:
     suspected: bool = False
     # Called before each request, to start background work.
     asking: Callable[[], None] = lambda: None
+    # Called with each host whose URLs were all requested, or will return later.
+    host_done: Callable[[str], Awaitable[None]] = _nothing
 
     def ended(
         self,

@@ -41,7 +41,7 @@ class _Taken:
 class Round:
     """Time limits of one invocation, and the packs that it starts early ("takes on").
 
-    A pack starts when all URLs of its host's previous pack are requested. Its own message is
+    A pack starts when its host's URLs in the previous pack are requested. Its own message is
     delayed until after the round, so it survives a crash. The previous pack's commit sends that
     message.
     """

@@ -102,20 +102,25 @@ class Succession:
         self._queue = queue
         self._clock = clock
 
-    async def take_on_next(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
-        """Start a host's next pack early, after all URLs of this pack were requested."""
+    async def take_on_next(self, crawl: Crawl, pack: Pack, round_: Round) -> bool:
+        """Start a host's next pack early, after all its URLs of this pack were requested.
+
+        Returns False if no pack was started.
+        """
         # This writes nothing. Until the next pack's message is sent, this pack's message repeats it
         # after a crash.
         if not pack.place or not round_.accepts_more(crawl.id):
-            return
+            return False
         line = await self._backlog.read(crawl.id, host_of(pack.targets[0].url), pack.place)
         if line.first is None or (
             line.in_flight not in ("", pack.place) and not round_.has_taken(pack)
         ):
-            return
+            return False
         following = self._outgoing(line.first)
-        if following.delay_s <= SOON_S and round_.accepts(following.pack):
-            round_.take_on(following.pack, after=pack.id)
+        if following.delay_s > SOON_S or not round_.accepts(following.pack):
+            return False
+        round_.take_on(following.pack, after=pack.id)
+        return True
 
     async def send(
         self,

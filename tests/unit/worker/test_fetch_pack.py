@@ -43,7 +43,14 @@ async def visit(
     named: frozenset[str] = frozenset(),
     seen: frozenset[str] = frozenset(),
     reservations: Reservations | None = None,
+    done: list[tuple[str, int]] | None = None,
 ) -> Journal:
+    """`done` gets each host whose URLs are done, with the number of requests until then."""
+
+    async def host_done(host: str) -> None:
+        if done is not None:
+            done.append((host, len(stage.web.urls)))
+
     stage.world.crawls[crawl.id] = crawl
     result = PackResult(crawl.id)
     until_ms = stage.clock.at_ms + ahead_ms
@@ -54,6 +61,7 @@ async def visit(
         named=named,
         seen=seen.intersection,
         linked=result.links_to,
+        host_done=host_done,
     )
     with stage.pack_fetcher.holding(result):
         await stage.pack_fetcher.fetch(visit, result, asked)

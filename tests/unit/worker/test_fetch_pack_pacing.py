@@ -307,6 +307,14 @@ async def test_failed_host_item_does_not_affect_other_hosts() -> None:
     assert [item.target for item in journal.returning] == [A]
 
 
+async def test_host_is_done_while_other_hosts_of_pack_wait() -> None:
+    """Its next pack need not wait for the slots of the other hosts."""
+    stage, done = Stage(), list[tuple[str, int]]()
+    await visit(stage, [A, *targets("b", "c", "d", host=OTHER)], POLITE, done=done)
+    assert [host for host, _ in done] == [SITE, OTHER]
+    assert done[0][1] < done[1][1] == 4
+
+
 @pytest.mark.parametrize("effect", ["hosts.block", "hosts.fail"])
 async def test_answer_counts_without_write_of_host_item(effect: str) -> None:
     stage = Stage(gate=fail_on(effect))
