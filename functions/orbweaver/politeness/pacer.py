@@ -152,8 +152,11 @@ class Pacer:
         return self._clock.now_ms()
 
     async def release(self) -> None:
-        """Return reserved slots that no request will use, after the visit's last request."""
-        if self._delay_ms and self._free_ms < self._reserved_ms:
+        """Return reserved slots that no request will use.
+
+        If the last request was sent after its block, this extends the block instead.
+        """
+        if self._delay_ms and self._free_ms != self._reserved_ms:
             await self._hosts.release(self._host, self._free_ms, self._reserved_ms)
             self._reserved_ms = self._free_ms
             self._slots.clear()

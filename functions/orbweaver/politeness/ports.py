@@ -24,6 +24,7 @@ class SlotStore(Protocol):
     async def release(self, host: str, from_ms: int, to_ms: int) -> None:
         """Return the slots from `from_ms` to `to_ms`, if they are the last reserved ones.
 
+        A `from_ms` after `to_ms` extends the reservation.
         A store whose caches rely on growing reservations keeps them.
         """
 

@@ -293,6 +293,19 @@ async def test_delay_counts_from_sending_of_request() -> None:
     assert clock.at_ms == sent_ms + 1 + DELAY_MS
 
 
+async def test_request_sent_after_its_block_delays_next_visit() -> None:
+    world, clock = World(), ManualClock(NOW_MS)
+    first, second = pacer(world, clock), pacer(world, clock)
+    assert await first.wait_for_slot(1) is None
+    assert first.start_request(first.turn)
+    clock.at_ms += 300
+    sent_ms = clock.at_ms
+    first.note_sent()
+    await first.release()
+    assert await second.wait_for_slot(1) is None
+    assert clock.at_ms == sent_ms + 1 + DELAY_MS
+
+
 async def test_refused_turn_uses_slot_again() -> None:
     world, clock = World(), ManualClock(NOW_MS)
     pace = pacer(world, clock)
