@@ -176,7 +176,8 @@ class PackFetcher:
 
     async def _visit_host(self, visit: HostVisit, targets: list[Target]) -> None:
         await self._fetch_or_defer(visit, targets)
-        await visit.context.host_done(visit.host)
+        if visit.context.host_done is not None:
+            await visit.context.host_done(visit.host)
 
     async def _fetch_or_defer(self, visit: HostVisit, targets: list[Target]) -> None:
         """Request the URLs of one host. They return later if the hosts table does not respond."""

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from orbweaver.parsing.page import Page
 
 
-async def _nothing(_host: str) -> None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackContext:
     """One pack in progress: its crawl, and the time after which no request may start.
@@ -55,7 +52,7 @@ class PackContext:
     # Called before each request, to start background work.
     asking: Callable[[], None] = lambda: None
     # Called with each host whose URLs were all requested, or will return later.
-    host_done: Callable[[str], Awaitable[None]] = _nothing
+    host_done: Callable[[str], Awaitable[None]] | None = None
 
     def ended(
         self,
