@@ -96,6 +96,8 @@ class StoreRunner:
         self._processes = processes
         self._worker = worker_of(ports, ports.underway)
         self._batches = 0
+        # Time limit of requests in progress after the block of `running` ends.
+        self.patience_s = END_S
         # Messages in work of batches that hold no place of the `BATCHES`.
         self._paced = 0
         self._inboxes = [ports.inbox(queue) for queue in LANES]
@@ -237,13 +239,14 @@ async def running(
         ports.held_by(own)
         runner = StoreRunner(ports, processes, further)
         task = asyncio.create_task(runner.run())
-        patience_s = INTERRUPTED_S
         try:
             yield runner
-            patience_s = END_S
+        except BaseException:
+            runner.patience_s = INTERRUPTED_S
+            raise
         finally:
             runner.drain()
-            await asyncio.wait({task}, timeout=patience_s)
+            await asyncio.wait({task}, timeout=runner.patience_s)
             runner.end()
             await asyncio.wait({task}, timeout=END_S)
             task.cancel()
@@ -276,7 +279,7 @@ class FurtherProcesses:
         return sum(process.poll() is None for process in self.processes)
 
     def end(self, *, at_once: bool) -> None:
-        """End the processes and wait. With `at_once`, they do not finish their requests."""
+        """End the processes and wait. With `at_once`, requests have only `INTERRUPTED_S` left."""
         for process in self.processes:
             if at_once:
                 process.terminate()
@@ -354,7 +357,7 @@ def main() -> int:
         async with connect_store(settings, folder) as ports, running(ports) as runner:
             await ended.wait()
             if told.is_set():
-                runner.end()
+                runner.patience_s = INTERRUPTED_S
 
     asyncio.run(work())
     return 0
