@@ -138,6 +138,7 @@ async def test_two_browsers_steer_one_run(tmp_path: Path) -> None:
         await asyncio.gather(one.click("Apply"), other.click("Apply"))
         for tab in (one, other):
             await tab.until("!document.querySelector('dialog')")
+        stage.clock.at_ms += POLL_MS  # A reading that began before an edit may be kept until now.
         settings = (await stage.get(f"/console/crawls/{RUN.id}"))["settings"]
         assert (settings["limits.pages"], settings["politeness.delay"]) == (77, "7000ms")
         await asyncio.gather(one.click("Pause"), other.click("Pause"))
