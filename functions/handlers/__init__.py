@@ -1,7 +1,7 @@
 """Define Lambda entry points: each passes its event to one component and returns a response.
 
-Importing a handler is Lambda's init phase, which ends with `bootstrap.prepare`. The garbage
-collector is off during it, because imports leave no garbage and its runs took a fifth of the time.
+Importing a handler is Lambda's init phase, which ends with `bootstrap.prepare`. During this phase
+the garbage collector is off, because imports leave no garbage. Its runs took a fifth of the time.
 """
 
 import gc

@@ -9,7 +9,7 @@ from orbweaver.delivery.deliverer import ReceivedOrder
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Carry out an order and return failed messages."""
+    """Deliver the export that a message orders. Return the message's id if that fails."""
     (record,) = event["Records"]
     taken = ReceivedOrder(
         id=record["messageId"],

@@ -1,4 +1,4 @@
-"""Pass ends of crawls to the webhook of their definition."""
+"""Post the ends of crawls to the webhooks that their definitions name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from orbweaver.app.container import container, prepare
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, str]:
-    """Post an event. Raises if a later attempt may succeed, so that Lambda retries."""
+    """Post an event. Raises if another attempt might succeed, so that Lambda retries."""
     return container().notify(event)
 
 

@@ -1,4 +1,4 @@
-"""Pass firings of schedules to the starter."""
+"""Start crawls when their schedules fire."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from orbweaver.app.container import container, prepare
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, str]:
-    """Start a run, or skip the firing."""
+    """Start a run of a schedule's crawl, or skip it if another run has not ended."""
     return container().fire(event)
 
 

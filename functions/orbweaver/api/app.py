@@ -1,9 +1,9 @@
 """Dispatch requests of the HTTP API to their handlers.
 
-An unknown or invalid parameter or key refuses the whole request with a problem (RFC 9457). Nothing
-is written or sent before the request is valid. A temporary error of a component gives 503 with
-Retry-After. Any other exception is a bug: the function fails, and the gateway answers without a
-stack trace.
+An unknown or invalid parameter or key refuses the whole request with a problem (RFC 9457). The API
+writes and sends nothing before it has validated the request. A temporary error of a component gives
+503 with Retry-After. Any other exception is a bug: the function fails, and the gateway answers
+without a stack trace.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Api:
-    """The HTTP API. A request takes full effect, or none with a reason."""
+    """The HTTP API. A request takes full effect, or has no effect and returns a reason."""
 
     def __init__(self, means: HandlerContext, *, signed: bool = True) -> None:
         self._means = means

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerContext:
-    """Components and ports of handlers. `allowed` are private addresses open to crawls."""
+    """Components and ports that handlers use.
+
+    `allowed`: private addresses that crawls can request.
+    """
 
     control: Control
     explainer: Explainer

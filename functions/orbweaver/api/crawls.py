@@ -1,7 +1,7 @@
 """Handle the routes of crawls: start, list, show, edit, pause, resume, cancel, retry.
 
-Requests name a crawl by its id. The same idempotency key with the same definition always means the
-same crawl.
+Requests name a crawl by its id. If two requests have the same idempotency key and the same
+definition, they refer to the same crawl.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ from orbweaver.politeness.host_schedule import strikes_of
 
 READ_AT_ONCE = 16
 ROBOTS_BYTES_SHOWN = 100_000
-# Keeps a report within about 10 s of the function's time. `orbweaver report` reads all records.
+# Maximum number of records for a report, which takes about 10 s. `orbweaver report` reads all
+# records.
 RECORDS_MAX = 20_000
 
 
@@ -136,7 +137,7 @@ def _is_asked_for(crawl: Crawl, query: Overviewed, zone: tzinfo) -> bool:
 
 
 def _place(crawl: Crawl) -> tuple[int, int, str]:
-    """Sort unfinished crawls first, then newest first."""
+    """Sort key of lists: unfinished crawls first, then newest first."""
     return int(crawl.state is State.FINISHED), -crawl.started_at_ms, crawl.id
 
 

@@ -1,8 +1,8 @@
 """Decode a gateway's event by the types of an operation.
 
-The path is read first, then query, headers and body, so a request for an unknown crawl is always
-404. Unknown parameters and keys are errors. Unknown headers are ignored, because clients and the
-gateway add their own.
+The path is decoded first, then query, headers and body. So a request for an unknown crawl always
+gives 404. Unknown parameters and keys are errors. Unknown headers are ignored, because clients and
+the gateway add their own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class Nothing:
 def read_all(
     operation: Operation, event: Mapping[str, Any], path: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Decode all parameters of an operation. Raises Refused and DefinitionError."""
+    """Decode all parameters of an operation. Raises Refused and DefinitionError.
+
+    `path` has the variable parts of the request's path, by name.
+    """
     takes = operation.parameters
     found: dict[str, Any] = {}
     if "path" in takes:

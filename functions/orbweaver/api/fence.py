@@ -1,10 +1,10 @@
 """Access checks of the HTTP servers that listen on this machine.
 
-- Any program and any page in a browser of this machine can reach the port.
+- Any program of this machine, and any page in its browsers, can reach the port.
 - `Host` must name this machine, because another name can resolve to it (DNS rebinding).
 - `Origin` and `Sec-Fetch-Site` identify requests from pages of other sites.
-- A request needs the token, so other users of the machine are refused. It is not a cookie: cookies
-  ignore ports (RFC 6265, 8.5), so every other server of this machine would receive it.
+- A request needs the token, so other users of the machine are refused. The token is not a cookie:
+  cookies ignore ports (RFC 6265, 8.5), so every other server of this machine would receive it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 SCHEME = "Bearer "
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-# Headers of every response: no cache stores it, and no other site can embed it.
+# Headers of every response: caches must not store it. With CLOSED, other sites cannot embed it.
 COMMON = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -34,7 +34,7 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopbackFence:
-    """Checks a request's headers. If `token` is None, every local program has access."""
+    """Checks a request's headers. If `token` is None, every program of this machine has access."""
 
     # Accepted values of `Host`, without ports unless `by_port`.
     hosts: frozenset[str]

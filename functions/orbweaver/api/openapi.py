@@ -40,7 +40,7 @@ RETRY_AFTER = {"Retry-After": {"description": "seconds", "schema": {"type": "str
 
 @cache
 def document(*, signed: bool = True) -> dict[str, Any]:
-    """Describe all operations. A stack takes signed requests, a local store takes a token."""
+    """Describe all operations: of a stack (`signed` requests), or of a store (with a token)."""
     parts: dict[str, Any] = {}
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:

@@ -59,7 +59,10 @@ async def walk(
     pick: Callable[[Place, PageRecord], Iterable[T]],
     size_of: Callable[[T], int] = lambda _: 0,
 ) -> tuple[list[T], str | None]:
-    """Return the records that `pick` selects after the cursor, and the next cursor or None."""
+    """Return what `pick` selects from the records after the cursor, and the next cursor or None.
+
+    `size_of` returns the bytes that a selected value adds to the response.
+    """
     first: Place = ("", 0, "")
     day, shard, after = cursor.decode(listing, query.cursor, first)
     places = (

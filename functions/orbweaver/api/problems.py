@@ -1,7 +1,8 @@
 """Problem details of refused requests (RFC 9457) and their statuses.
 
-A problem contains no stack trace and no header value. Bugs and missing permissions are not caught:
-the function fails, its log has the traceback, and the gateway answers in the same form (`GATEWAY`).
+A problem contains no stack trace and no header value. The API does not catch bugs and missing
+permissions: the function fails, its log has the traceback, and the gateway answers in the same form
+(`GATEWAY`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TITLES = {
     503: "Unavailable",
     504: "Gateway timeout",
 }
-# Responses that the gateway itself produces, by its names. `DEFAULT_…` covers all others.
+# Statuses of API Gateway's own responses, by its response types. `DEFAULT_…` covers all others.
 GATEWAY: Mapping[str, int] = {
     "ACCESS_DENIED": 403,
     "API_CONFIGURATION_ERROR": 500,
@@ -80,14 +81,14 @@ class Problem:
 
 @dataclass
 class Refused(Exception):
-    """A request is refused with a status and a reason, and had no effect."""
+    """A request was refused with a status and a reason, and had no effect."""
 
     status: int
     detail: str
     flaws: Sequence[Flaw] = field(default=())
 
 
-# The first matching type counts.
+# Statuses of exceptions. The first matching type counts.
 STATUSES: Mapping[type[Exception], int] = {
     PlanError: 400,
     UnknownCrawl: 404,
@@ -96,7 +97,7 @@ STATUSES: Mapping[type[Exception], int] = {
     StoredNewer: 409,
     Transient: 503,
 }
-# Statuses of exceptions; any other exception is a bug.
+# Exceptions that become problems. Any other exception is a bug.
 PROBLEMS: tuple[type[Exception], ...] = (Refused, DefinitionError, *STATUSES)
 
 

@@ -51,7 +51,7 @@ class OfCrawl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyed:
-    """An idempotency key of the client: requests with the same key are the same request."""
+    """An idempotency key of the client: requests with the same key count as one."""
 
     idempotency_key: Annotated[
         str | None,
@@ -101,7 +101,7 @@ class HostAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """Filters page records."""
+    """Query parameters of a list of page records."""
 
     outcome: Annotated[Outcome | None, Fits(says="only pages that ended so")] = None
     limit: Annotated[int, Fits(says="records a page, at most", low=1, high=1_000)] = 100
@@ -110,7 +110,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """Filters items."""
+    """Query parameters of a list of items."""
 
     rule: Annotated[
         str | None, Fits(says="only what this rule found", low=1, high=100, pattern="[!-~]+")
@@ -126,7 +126,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """Limits a page of a list of main texts."""
+    """Query parameters of a list of main texts."""
 
     limit: Annotated[int, Fits(says="texts a page, at most", low=1, high=100)] = 20
     cursor: Cursor = None
@@ -134,7 +134,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """Limits a page of a list of exported files."""
+    """Query parameters of a list of exported files."""
 
     limit: Annotated[int, Fits(says="files a page, at most", low=1, high=500)] = 100
     cursor: Cursor = None

@@ -111,7 +111,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewRow:
-    """Progress of a crawl and of its earlier runs."""
+    """Progress of a crawl, and a comparison with earlier runs of the same name."""
 
     progress: Progress
     runs: Annotated[int, Fits(says="number of runs of this name, if requested")]
@@ -172,7 +172,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOfCrawl:
-    """Status of a crawl at one of its first hosts."""
+    """State of a host for one crawl that has a seed there."""
 
     crawl: Run
     standing: HostView
@@ -207,7 +207,7 @@ class HostSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostList:
-    """Status of a crawl at the hosts of its seeds. Times are in ms since the epoch."""
+    """State of the hosts of a crawl's seeds. Times are in ms since the epoch."""
 
     crawl: Run
     hosts: tuple[HostView, ...]
@@ -225,7 +225,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Page records, day by day. Records that are stored during the listing may be missing."""
+    """Page records, day by day. Records stored while the list is read might be missing."""
 
     pages: tuple[Row, ...]
     next: Next = None
@@ -319,7 +319,7 @@ class ExportedFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """Seeds that were queued."""
+    """Number of seeds that were queued, and their crawl."""
 
     crawl: str
     accepted: int

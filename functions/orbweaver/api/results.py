@@ -124,7 +124,7 @@ async def exports(means: HandlerContext, *, path: OfCrawl, query: Exported) -> R
 
 
 async def _files(means: HandlerContext, day: str, crawl: Crawl) -> list[File]:
-    """Merge a crawl's own manifest of a day with the manifest of that day's regular export."""
+    """List a crawl's files of a day, by its own manifest and by the day's regular manifest."""
     found: dict[str, File] = {}
     for path in (manifest_path(day, crawl.id), manifest_path(day)):
         body = await means.files.get(f"{PREFIX}{path}", MANIFEST_BYTES_MAX)

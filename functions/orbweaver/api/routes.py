@@ -1,7 +1,8 @@
 """Operations of the API: method, path, handler, bodies and statuses.
 
-The types of a handler's `path`, `query`, `headers` and `body` decode and describe a request. Each
-response is checked against this table before it is sent. The gateway has exactly these routes.
+The types of a handler's `path`, `query`, `headers` and `body` decode and describe a request. The
+API checks each response against this table before it sends the response. The gateway has exactly
+these routes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Handler of further seeds for a running crawl, from the request or from a file in the bucket.
+"""Handler that adds seeds to a running crawl, from the request or from a file in the bucket.
 
-Each URL is checked before the first is sent, so either all are accepted or none. Message ids derive
-from the client's key, or from the request's id, so a message that is sent twice is detected. A URL
-with a forbidden address is refused here too, although the worker would refuse it later.
+The handler checks all URLs before it sends the first, so it accepts all of them or none. Message
+ids derive from the client's key, or from the request's id, so a message that is sent twice is
+detected. A URL with a forbidden address is refused here too, although the worker would refuse it
+later.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.worker.seeding import crawl_for
 
 URLS_MAX = 10_000
-# The function has time to send this many URLs, 100 per message.
+# Limit of URLs in a file. The function has time to send this number, 100 per message.
 LINES_MAX = 100_000
 FILE_BYTES_MAX = 10_000_000
 
@@ -47,7 +48,7 @@ async def take(means: HandlerContext, *, headers: Keyed, body: Seeds, request_id
 
 
 async def _references(means: HandlerContext, body: Seeds) -> tuple[Sequence[str], str]:
-    """Return the URLs, and the name of the parameter that contains them."""
+    """Return the given URLs, and the name of the parameter that contains them."""
     given = [name for name in ("url", "urls", "s3") if getattr(body, name) is not None]
     if len(given) != 1:
         raise Refused(400, "give one of url, urls and s3")
@@ -82,7 +83,10 @@ async def _lines(means: HandlerContext, key: str) -> Sequence[str]:
 def closed(
     references: Iterable[str], name: str, means: HandlerContext
 ) -> tuple[DefinitionProblem, ...]:
-    """Return the problems of URLs that cannot be crawled, up to the number that is shown."""
+    """Return the problems of URLs that cannot be crawled, at most `FLAWS_MAX`.
+
+    `name` is the parameter that contains the URLs.
+    """
     found: list[DefinitionProblem] = []
     for place, reference in enumerate(references):
         why = _problem(reference, means)

@@ -2,11 +2,11 @@
 
 container         components of one process, opened once
 ports             types of the ports that components take
-aws_ports         ports over AWS, created on first use
-store_ports       ports over the embedded store (SQLite)
-wiring            components over ports
-store_runner      workers over a store, in processes of this machine
-store_waiting     reasons why single URLs of a store wait
+aws_ports         ports that use AWS, created on first use
+store_ports       ports that use the embedded store (SQLite)
+wiring            components that use the ports
+store_runner      workers of a store, in processes of this machine
+store_waiting     URLs of a store that wait or are in flight
 store_service     schedules, webhooks and the HTTP API of a store
 wiring_exporting  exporters
 """

@@ -1,4 +1,4 @@
-"""Create ports over the AWS stack that the settings name, each on first use."""
+"""Create the ports that use a stack on AWS, each on first use. The settings name the stack."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Ports:
-    """Ports over AWS."""
+    """Ports that use the queues, tables, buckets and other services of a stack on AWS."""
 
     def __init__(self, settings: Settings, aws: Aws, meter: UsageMeter) -> None:
         self.settings = settings
@@ -226,7 +226,10 @@ class Ports:
 
     @cached_property
     def renderer(self) -> Renderer | None:
-        """A browser that the first page starts, or None if the function has none."""
+        """Browser of the function, or None if it has none.
+
+        The browser starts with its first page.
+        """
         if not self.settings.browser:
             return None
         from orbweaver.rendering.packed_browser import find_program

@@ -50,7 +50,7 @@ class Answerer(Protocol):
 Answering: TypeAlias = Callable[[Ports], Answerer]
 Job: TypeAlias = Literal["work", "answer", "export", "fire", "notify", "deliver"]
 
-# Clients that the first invocation of a job needs in nearly all cases.
+# AWS clients that the first invocation of a job nearly always needs.
 CLIENTS: dict[Job, tuple[str, ...]] = {
     "work": ("dynamodb", "sqs", "s3"),
     "answer": ("dynamodb", "sqs"),
@@ -63,7 +63,7 @@ CLIENTS: dict[Job, tuple[str, ...]] = {
 
 @asynccontextmanager
 async def connect(settings: Settings, meter: UsageMeter | None = None) -> AsyncIterator[Ports]:
-    """Open the ports of the stack that `settings` name, in the usual AWS environment."""
+    """Open the ports of the stack that `settings` name, with AWS credentials of the environment."""
     meter = meter or meter_of(settings)
     watchers: list[Watcher] = [meter]
     tested = bool(settings.permissions_file)
@@ -185,7 +185,7 @@ class Container:
         return self._run(run)
 
     def deliver(self, taken: ReceivedOrder, remaining_ms: int) -> tuple[str, ...]:
-        """Deliver an export and return the message's id if it failed."""
+        """Deliver an export. Return the message's id if that fails."""
 
         async def run(ports: Ports) -> tuple[str, ...]:
             with delivering(ports) as deliverer:
@@ -242,7 +242,7 @@ def prepare(job: Job, answering: Answering = api_of) -> None:
 
 
 def process_age_s(stat: Path = Path("/proc/self/stat")) -> float:
-    """Return the age of this process by the system's clock, or 0 if unknown."""
+    """Return the age of this process in seconds by the system's clock, or 0 if it is unknown."""
     try:
         # Field 22, in ticks. Split after the name in parentheses, which may contain any character.
         started = int(stat.read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")

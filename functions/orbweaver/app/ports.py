@@ -8,5 +8,5 @@ if TYPE_CHECKING:
     from orbweaver.app.aws_ports import Ports
     from orbweaver.app.store_ports import StorePorts
 
-# Type checkers require every port that a component takes from both classes.
+# Both classes must have every port that a component takes. Type checkers verify this.
 PortSet: TypeAlias = "Ports | StorePorts"

@@ -1,4 +1,4 @@
-"""Create ports over an embedded store: a folder with an SQLite database and files.
+"""Create the ports that use an embedded store: a folder with an SQLite database and files.
 
 All processes that work on one crawl open the same folder.
 """
@@ -57,7 +57,7 @@ FILE, FILES, SECRETS = "store.db", "files", "secrets"
 
 
 class StorePorts:
-    """Ports over one folder of this machine."""
+    """Ports that use one folder of this machine."""
 
     def __init__(
         self,
@@ -72,8 +72,9 @@ class StorePorts:
     ) -> None:
         """Open or create the store of a folder. Raises PortError with a remedy.
 
-        With `durable`, commits survive a power failure. `extractors` are functions of this program
-        that rules name. Without `writes`, the store may be read-only for this user.
+        With `durable`, commits survive a power failure. `extractors` are functions of this program,
+        by the names that extraction rules use. Without `writes`, it is enough that this user can
+        read the store.
         """
         self._extractors = extractors
         self.folder = folder
@@ -86,7 +87,7 @@ class StorePorts:
         )
         self.clock: Clock = clock or SteadyClock()
         self.random = Random()  # noqa: S311 - jitter, not secrets
-        # May contain secrets.
+        # Can contain secrets.
         self._environment = dict(environment or {})
         self.store = SqliteStore.open(folder / FILE, durable=durable, writes=writes)
         self.keep_time(StoreProcesses(folder).count_alive)
@@ -105,18 +106,24 @@ class StorePorts:
         return SqliteMessages(self.store, clock=self.clock, receive_max=most)
 
     def keep_time(self, others: Callable[[], int]) -> bool:
-        """Share one time with the other processes. Return True if it moved with the clock."""
+        """Keep the time that the store's processes share. Return True if it was set to the clock.
+
+        `others` counts the other processes.
+        """
         if not isinstance(self.clock, SteadyClock):
             return False
         return keep_time(self.store, self.clock, others)
 
     def held_by(self, process: str) -> None:
-        """Take and send messages under the name of a process, so that others can take them back."""
+        """Mark received and sent messages as held by `process`.
+
+        If it dies, other processes requeue them.
+        """
         self.messages.holder = process
         self.messages.bring_near()
 
     def take_back(self, process: str) -> int:
-        """Make the messages of a dead process due now. Return their number."""
+        """Make the messages of a dead process due now. Return the number of messages."""
         return self.messages.take_back(process)
 
     def inbox(self, queue: QueueName) -> SqliteInbox:
@@ -270,7 +277,7 @@ class StorePorts:
 
     @cached_property
     def renderer(self) -> PageRenderer | None:
-        """A browser that the first page starts, or None if none is installed."""
+        """Browser of this machine, or None if none is installed. It starts with its first page."""
         from orbweaver.rendering.launch import find_browser
 
         program = find_browser()
@@ -292,7 +299,10 @@ class StorePorts:
         return SqliteMetrics(self.store, service)
 
     def watched(self, fetcher: Fetcher, metrics: Metrics) -> Fetcher:
-        """Count the durations of requests. `aclose` closes the fetcher."""
+        """Wrap a fetcher so that `metrics` contain the durations of its requests.
+
+        `aclose` closes it.
+        """
         from orbweaver.adapters.web.timing import TimedFetcher
 
         self._fetchers.append(fetcher)
@@ -302,7 +312,7 @@ class StorePorts:
 
     @property
     def unanswered(self) -> Mapping[str, int]:
-        """Return the URLs that this process has requested without an answer yet, by start in ms."""
+        """Return the URLs that this process is requesting, with the requests' start times in ms."""
         return {url: at_ms for some in self._unanswered for url, at_ms in some.items()}
 
     async def aclose(self) -> None:

@@ -1,20 +1,20 @@
 """Run workers over a store on this machine, as Lambda and its event sources do on AWS.
 
 Rules
-- A process has one worker that processes `BATCHES` batches at once, and more of crawls with a
-  delay, up to `PACED_MAX` messages. Those mostly wait for their hosts. Host slots, claims and
-  counters are in the store, so they hold across all processes and crawls. Processes share the
-  queue (adapters/sqlite/messages.py).
+- A process has one worker, which processes `BATCHES` batches at once. It takes further batches of
+  crawls with a delay, up to `PACED_MAX` messages, because these mostly wait for their hosts. Host
+  slots, claims and counters are in the store, so they apply to all processes and crawls. Processes
+  share the queue (adapters/sqlite/messages.py).
 - A failed message becomes visible after `RETRY_S`, up to `receive_max` times. Then it becomes a
   dead letter.
-- Messages of a killed process become visible as soon as another process looks. This includes packs
-  that it sent and took on without receiving them (worker/rounds.py). Each process holds a lock on a
-  file of its own, which the kernel releases when the process ends. A process that ends in order
-  releases its messages itself.
-- A process that is no longer needed finishes its current requests, for up to `END_S`, and requeues
-  the rest of its batches. After an interrupt it finishes them for up to `INTERRUPTED_S`, and then
-  requeues them as well.
-- Further processes may start before the store exists. They import their modules and wait for a line
+- Messages of a killed process become visible as soon as another process finds it dead. This
+  includes packs that the killed process sent and processed without receiving them
+  (worker/rounds.py). Each process holds a lock on a file of its own, which the kernel releases when
+  the process ends. A process that ends normally releases its messages itself.
+- A process that is no longer needed finishes its current requests, for up to `END_S`. It requeues
+  the other URLs of its batches. After an interrupt it finishes its requests for up to
+  `INTERRUPTED_S`, and then requeues them as well.
+- Further processes can start before the store exists. They import their modules and wait for a line
   on standard input, a pipe from their parent. They end when the pipe closes.
 """
 
@@ -51,14 +51,16 @@ _log = logging.getLogger(__name__)
 
 LANES = (QueueName.EXPRESS, QueueName.SEEDS, QueueName.CRAWL)
 BATCHES, BATCH_MESSAGES = 3, 10
-# Messages of crawls with a delay in work: one for each of about a hundred hosts.
+# Maximum number of messages in further batches: one for each of about a hundred hosts.
 PACED_MAX = 120
 # Time limit of a batch, and visibility timeout of its messages.
 BATCH_S, HIDDEN_S = 60.0, 360.0
 RETRY_S = 10.0
-# Interval at which a process looks for new messages and for dead processes.
+# Interval between checks for new messages, and a longer one after POLLS_TO_IDLE checks without any.
 POLL_S, IDLE_POLL_S, POLLS_TO_IDLE = 0.02, 0.25, 100
+# Interval between checks for dead processes. Each LOOKS_TO_REAP of them delete expired rows once.
 TEND_S, LOOKS_TO_REAP = 1.0, 60
+# Time limits for current requests: at the end of a process, and after an interrupt.
 END_S, INTERRUPTED_S = 10.0, 3.0
 DEFAULTS = {
     "ALLOW_ADDRESSES": THIS_MACHINE,
@@ -75,7 +77,10 @@ DEFAULTS = {
 
 
 def store_settings(environment: Mapping[str, str], extractor: str = "") -> Settings:
-    """Read the settings of a process over a store, from `ORBWEAVER_*` variables."""
+    """Read the settings of a process that works on a store, from `ORBWEAVER_*` variables.
+
+    `extractor` is the default for the module of extractor functions.
+    """
     given = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
     own = {"EXTRACTOR": extractor} if extractor else {}
     values = {PREFIX + name: value for name, value in (DEFAULTS | own).items()}
@@ -83,7 +88,7 @@ def store_settings(environment: Mapping[str, str], extractor: str = "") -> Setti
 
 
 class StoreRunner:
-    """The worker of one process."""
+    """Runs the worker of one process on a store."""
 
     def __init__(
         self,
@@ -91,7 +96,7 @@ class StoreRunner:
         processes: StoreProcesses,
         further: FurtherProcesses | None = None,
     ) -> None:
-        """Take the open store, its working processes, and processes that wait for their start."""
+        """`processes` work on the store. `further` wait until they can start."""
         self._ports = ports
         self._processes = processes
         self._worker = worker_of(ports, ports.underway)
@@ -143,9 +148,9 @@ class StoreRunner:
                 await self._pause(POLL_S if polls < POLLS_TO_IDLE else IDLE_POLL_S)
 
     async def _work_once(self, group: asyncio.TaskGroup) -> bool:
-        """Process one batch of the first queue with messages, and return False if all are empty.
+        """Process one batch of the first queue with messages. Return False if all queues are empty.
 
-        Does not wait for a batch of crawls with a delay.
+        A batch of crawls with a delay runs in its own task: the method does not wait for it.
         """
         for inbox in self._inboxes:
             taken = await inbox.receive(BATCH_MESSAGES, HIDDEN_S, sharing=self._sharing)
@@ -186,7 +191,7 @@ class StoreRunner:
         self._worker.flush()
 
     async def _maintain(self) -> None:
-        """Take back messages of killed processes, and delete expired rows from time to time."""
+        """Requeue the messages of killed processes, and delete expired rows from time to time."""
         looks = 0
         while not self._ended.is_set():
             try:
@@ -201,7 +206,7 @@ class StoreRunner:
             await self._pause(TEND_S)
 
     def _keep_time(self) -> None:
-        """Take the machine's time again unless a batch is in work."""
+        """Let the store adopt the machine's time, unless a batch is being processed."""
         if not self._batches and self._ports.keep_time(lambda: self._processes.count_alive() - 1):
             # Caches of the worker hold times from before the move.
             self._worker = worker_of(self._ports, self._ports.underway)
@@ -259,14 +264,14 @@ async def running(
 
 
 class FurtherProcesses:
-    """Further processes of a command, which wait until they may begin."""
+    """Child processes of a command. They wait for `begin` before they work on the store."""
 
     def __init__(self, processes: Sequence[subprocess.Popen[bytes]]) -> None:
         self.processes = processes
         self.begun = False
 
     def begin(self) -> None:
-        """Let the processes begin work on their store."""
+        """Let the processes start work on their store."""
         self.begun = True
         for process in self.processes:
             assert process.stdin is not None  # noqa: S101 - asked for
@@ -295,7 +300,7 @@ class FurtherProcesses:
 
 @contextmanager
 def further_processes(number: int, folder: Path, settings: Settings) -> Iterator[FurtherProcesses]:
-    """Start further processes for the length of a block."""
+    """Start `number` child processes, which wait for `begin`, and end them after the block."""
     own = {PREFIX + "EXTRACTOR": settings.extractor} if settings.extractor else {}
     words = [sys.executable, "-m", __name__, str(folder)]
     with contextlib.ExitStack() as stack:
@@ -328,7 +333,7 @@ def import_worker() -> None:
 
 
 def main() -> int:
-    """Work on a store from the first line on standard input until it closes."""
+    """Wait for a line on standard input, then work on a store until standard input closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     folder = Path(sys.argv[1])
     settings = store_settings(os.environ)
@@ -341,7 +346,7 @@ def main() -> int:
         loop, ended, told = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
         def wait() -> None:
-            # Not by `sys.stdin`: Python aborts at its exit if a thread holds the lock of that.
+            # Not with `sys.stdin`: Python aborts at its exit if a thread holds the file lock.
             with contextlib.suppress(OSError):
                 while os.read(sys.stdin.fileno(), 4_096):
                     pass

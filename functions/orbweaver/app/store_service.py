@@ -39,14 +39,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
-# If no process served the store at several due times, the last one fires late, within this time.
+# If no process served the store when a schedule was due, the schedule fires late: once, and only
+# within this time.
 LATE_MS = 60 * 60_000
-# A failed webhook is retried after these seconds, and then becomes a dead letter, as on AWS.
+# A failed webhook is posted again after each of these numbers of seconds. Then it becomes a dead
+# letter, as on AWS.
 WEBHOOK_WAITS_S = (60, 300)
 EVENTS_AT_ONCE, HIDDEN_S = 10, 120.0
 BODY_BYTES_MAX = 6 * 1024 * 1024
 TOKEN_FILE = "serve.token"  # noqa: S105 - its name
-# Group and others have no access to a file with a secret.
+# Permissions that a file with a secret must not have: access by its group or other users.
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -97,7 +99,7 @@ def _firing(scheduled: Scheduled, due_ms: int) -> dict[str, Any]:
 
 
 class WebhookPoster:
-    """Posts ends of crawls to their webhooks, one after another."""
+    """Posts the ends of crawls to their webhooks, one after the other."""
 
     def __init__(self, ports: StorePorts) -> None:
         self._ports = ports
@@ -166,7 +168,7 @@ def read_or_create_token(folder: Path) -> str:
 
 
 def api_fence(names: Iterable[str], token: str | None) -> LoopbackFence:
-    """Create the access check of a store's API for these host names (api/fence.py)."""
+    """Create the access check of a store's API, which accepts these host names (api/fence.py)."""
     return LoopbackFence(
         hosts=frozenset((*LOOPBACK, *names)),
         token=token,

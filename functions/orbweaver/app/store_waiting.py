@@ -1,4 +1,4 @@
-"""List single URLs of a crawl that wait for a retry or response, and count pages in flight."""
+"""List a crawl's URLs that wait for a retry or a response, and count pages in flight."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RETRIES_MAX, IN_WORK_MAX = 50, 20
 
 
 async def pages_in_work(ports: StorePorts) -> Counter[str]:
-    """Count the pages of uncommitted packs that processes hold, by crawl."""
+    """Count the URLs in the uncommitted packs that processes work on, by crawl id."""
     pages: Counter[str] = Counter()
     packs = _uncommitted(ports, (body for body, _ in ports.messages.in_work_of()))
     for pack in {pack.id: pack for pack in packs if pack is not None}.values():
@@ -26,9 +26,9 @@ async def pages_in_work(ports: StorePorts) -> Counter[str]:
 
 
 async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
-    """Return the next retries of a crawl, and URLs in flight.
+    """Return the next retries of a crawl, and its URLs in flight.
 
-    A URL in flight of a pack with several URLs is known only in the process that requests it.
+    If a pack has several URLs, only the process that requests them has a list of those in flight.
     """
     found = [
         *((body, at_ms, False) for body, at_ms in ports.messages.retries_of(crawl_id, RETRIES_MAX)),
@@ -46,7 +46,10 @@ async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
 
 
 def _uncommitted(ports: StorePorts, bodies: Iterable[str]) -> list[Pack | None]:
-    """Return each message's pack, or None if it is late, committed or absent."""
+    """Return the pack of each message body, or None without an uncommitted pack.
+
+    A late pack gives None too.
+    """
     messages = [decode(body) for body in bodies]
     # The URLs of a late pack are deferred links, which are not in flight.
     packs = [one if isinstance(one, Pack) and not one.late else None for one in messages]

@@ -1,6 +1,6 @@
 """Build components from the ports of a container.
 
-Imports are inside the functions, because a container needs one of the components.
+Imports are inside the functions, because a container needs only one of the components.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from orbweaver.worker.shutdown import ShutdownSignal
 
 
-# By default, Python collects every 700 objects: a tenth of a worker's CPU. Pages leave no cyclic
-# garbage (measured in November 2026).
+# Number of new objects between garbage collections. Python's default of 700 takes a tenth of a
+# worker's CPU. Pages leave no cyclic garbage (measured in November 2026).
 GARBAGE_OBJECTS = 10_000
 
 
@@ -142,7 +142,10 @@ def fetcher_of(ports: PortSet) -> Fetcher:
 
 
 def control_of(ports: PortSet, underway: UncommittedResults | None = None) -> Control:
-    """Build the control of crawls. Counts include `underway` results of this process."""
+    """Build the component that starts, changes and shows crawls.
+
+    Its counts include `underway`, the results that this process has not committed yet.
+    """
     from orbweaver.control.crawl_control import Control
 
     return Control(
@@ -158,7 +161,10 @@ def control_of(ports: PortSet, underway: UncommittedResults | None = None) -> Co
 
 
 def explainer_of(ports: PortSet, control: Control, *, letters: bool = True) -> Explainer:
-    """Build the explainer of URLs. It reads dead letters if `letters` is true."""
+    """Build the component that explains what happened to a URL.
+
+    With `letters`, it reads dead letters.
+    """
     from orbweaver.diagnostics.explainer import Explainer
 
     return Explainer(
@@ -219,7 +225,7 @@ def undertaker_of(ports: PortSet) -> DeadLetterAdmin:
 
 
 def api_of(ports: PortSet, *, signed: bool = True) -> Api:
-    """Build the HTTP API, for signed requests or for this machine."""
+    """Build the HTTP API of a stack, whose requests are `signed`, or of a store on this machine."""
     from orbweaver.api.app import Api
     from orbweaver.api.context import HandlerContext
 
@@ -274,7 +280,7 @@ def starting(ports: PortSet) -> Iterator[Starter]:
 
 @asynccontextmanager
 async def notifying(ports: PortSet) -> AsyncIterator[Notifier]:
-    """Build the sender of webhooks for one invocation, which uses no crawl proxies."""
+    """Build the sender of webhooks for one invocation. It does not use the crawls' proxies."""
     from orbweaver.adapters.web.client import HttpFetcher
     from orbweaver.control.webhook_sender import Notifier
     from orbweaver.model.metrics import Service

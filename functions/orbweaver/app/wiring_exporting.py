@@ -1,4 +1,4 @@
-"""Build exporters from the ports of a container, on a queue or for a folder."""
+"""Build exporters from the ports of a container: on a queue, or into a folder without a queue."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ def alone_of(
     tell: Callable[[UnitProgress], None] | None = None,
     pages: Pages | None = None,
 ) -> InProcessExporter:
-    """Build an exporter that writes a folder alone; given `pages`, without the change feed."""
+    """Build an exporter that writes into a folder without a queue.
+
+    With `pages`, it exports that source without a change feed. `tell` gets its progress.
+    """
     from orbweaver.adapters.local.folder import FolderFiles
     from orbweaver.exporting.exporter import ExporterParts, InProcessExporter, WaitingExport
 

@@ -1,11 +1,11 @@
 """Limits of a crawl's bytes, pages and dollars, its costs, and estimates.
 
-Workers reserve a part of a limit before they send requests, so limits hold over all workers.
+Workers reserve a part of a limit before they send requests, so all workers together keep the limit.
 
-    budget_rules   whether an amount may be reserved
+    budget_rules   decides whether an amount can be reserved
     reservation    reservations of a delivery
     billing_units  counts of units that AWS bills
     prices         prices of these units, and the charges of a budget
-    estimate       the usage that a crawl would have
+    estimate       the expected usage of a crawl
     ports          port of the stored budgets
 """

@@ -17,7 +17,10 @@ WRITE_BYTES, READ_BYTES, CHUNK_BYTES = 1024, 4096, 64 * 1024
 
 
 class Term(StrEnum):
-    """Kind of billed unit. `READ_HALVES` are read units times two."""
+    """Kind of billed unit.
+
+    `READ_HALVES` are half read units, because an eventually consistent read costs half a unit.
+    """
 
     WRITE = "write"
     READ_HALVES = "read_halves"
@@ -33,7 +36,7 @@ class Term(StrEnum):
 
 
 class Stage(StrEnum):
-    """Purpose of a unit, in the order in which a message is processed."""
+    """Step of a message's processing for which units are used, in the order of the steps."""
 
     RECEIVE = "receive"
     RECALL = "recall"
@@ -59,7 +62,8 @@ class Stage(StrEnum):
 
 _TERMS = {term.value: term for term in Term}
 _STAGES = {stage.value: stage for stage in Stage}
-# Short keys of two letters, where the length of names is billed. New letters come last.
+# Two-letter names of the units as attributes of items, because DynamoDB bills the length of names.
+# A new unit appends its letter.
 _TERM_LETTERS: Mapping[Term, str] = dict(zip(Term, "wrqpgelsimx", strict=True))
 _STAGE_LETTERS: Mapping[Stage, str] = dict(zip(Stage, "qrcahtywlbjkpmsdnxuo", strict=True))
 CODES: Mapping[str, str] = {
@@ -99,7 +103,7 @@ class Units(Counter[tuple[Term, Stage]]):
 
 
 def units_of(counts: Counts) -> Units:
-    """Read units from counters, ignoring units of other versions."""
+    """Read units from a crawl's counters. Ignores units of other versions."""
     units = Units()
     for key, number in counts.items():
         if not key.startswith(PREFIX):
@@ -117,7 +121,7 @@ def write_units(size_bytes: int, *, transacted: bool = False) -> int:
 
 
 def read_halves(size_bytes: int, *, consistent: bool) -> int:
-    """Return twice the read units for an item, or for all items that a query has read."""
+    """Return the half read units of one item, or of all items together that one query reads."""
     return max(1, -(-size_bytes // READ_BYTES)) * (2 if consistent else 1)
 
 
@@ -127,5 +131,8 @@ def chunks(size_bytes: int) -> int:
 
 
 def text_bytes(text: str) -> int:
-    """Return the size of a text. Lone surrogates, which cannot be sent, are allowed."""
+    """Return the size of a text in UTF-8.
+
+    A lone surrogate counts three bytes and raises no error.
+    """
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

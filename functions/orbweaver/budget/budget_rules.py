@@ -1,7 +1,7 @@
 """Rules for reserving parts of a crawl's limits of bytes and dollars.
 
-A budget counts `used`: the spent and the reserved amounts. A worker reserves before it sends a
-request. So the limit holds even if workers die or messages are delivered twice.
+A budget counts `used`: the sum of the spent and the reserved amounts. A worker reserves before it
+sends a request. So the limit holds even if workers die or messages are delivered twice.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.limits import LimitPart, Settlement
 from orbweaver.model.outcome import Reason
 
-# A function runs for at most 15 minutes. Older reservations are of killed workers.
+# A function runs for at most 15 minutes. Older reservations belong to killed workers.
 DEAD_MS = 900_000
-# Shortest wait of URLs for amounts that others may return.
+# Shortest time that URLs wait for amounts that other workers might return.
 WAIT_S = 5
 
 
-# Key of a pack's spent amount in its counts, by limit.
+# By limit: the key in a pack's counts with the amount that the pack has spent.
 COUNTED: Mapping[LimitPart, str] = MappingProxyType(
     {LimitPart.BYTES: "received_bytes", LimitPart.NANODOLLARS: "nanodollars"}
 )
-# Reason of URLs that end because a limit is used up.
+# By limit: the reason of URLs that end because the limit is used up.
 REASONS: Mapping[LimitPart, Reason] = MappingProxyType(
     {LimitPart.BYTES: Reason.BYTES, LimitPart.NANODOLLARS: Reason.DOLLARS}
 )
@@ -33,10 +33,10 @@ REASONS: Mapping[LimitPart, Reason] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetState:
-    """State of a budget: used amount, reserved part of it, and time of the last reservation.
+    """State of a budget: used amount, its reserved part, and time of the last reservation.
 
-    If it has not `is_started`, it must be created from the crawl's counters, because the limit may
-    be younger than the crawl.
+    If `is_started` is false, the caller must create the budget from the crawl's counters. An edit
+    can set a limit after the crawl has started.
     """
 
     is_started: bool = True
@@ -49,8 +49,9 @@ class BudgetState:
 class ReservationRequest:
     """Request to reserve `amount`, if `limit` is not exceeded.
 
-    If `instead` is given, all reservations in that state except `mine` count as spent. The request
-    then fails if a worker has reserved since.
+    `mine` is the amount that the caller has already reserved. If `instead` is given, all other
+    reservations in that state count as spent. The request then fails if any worker has reserved
+    after that state was read.
     """
 
     crawl: Crawl
@@ -64,7 +65,7 @@ class ReservationRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetWanted:
-    """Wanted amounts: for several requests, for one request, and for one with a cut body."""
+    """Wanted amounts: `plenty` for several requests, `whole` for one, `least` for a cut body."""
 
     plenty: int
     whole: int
@@ -73,7 +74,7 @@ class BudgetWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReserveAmount:
-    """Reserve `amount`. `dead`: other reservations are of killed workers and count as spent."""
+    """Reserve `amount`. `dead`: other reservations belong to killed workers and count as spent."""
 
     amount: int
     dead: bool = False
@@ -81,7 +82,7 @@ class ReserveAmount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TryLater:
-    """Too little is left now. Others may return enough later."""
+    """Too little is left now, but other workers might return enough later."""
 
     wait_s: int = WAIT_S
 
@@ -102,10 +103,10 @@ def next_step(
     left = limit - standing.used
     if left >= wanted.whole:
         return ReserveAmount(amount=wanted.plenty if left >= wanted.plenty else wanted.whole)
-    # If all others have settled, the last requests get the rest, but no less than `least`, which
-    # would fetch only a scrap of a page.
+    # If all other workers have settled, the last requests get the remaining amount. Less than
+    # `least` is refused, because it would fetch too little of a page.
     others = standing.reserved > mine
-    # A slow clock sees reservations in the future, which are not of killed workers.
+    # If this clock is slow, other reservations have future times. Their workers are alive.
     age_ms = now_ms - standing.taken_at_ms
     if others and age_ms < DEAD_MS:
         # The wait doubles each time, because waiting costs messages.
@@ -119,7 +120,7 @@ def limit_of(crawl: Crawl, part: LimitPart) -> int | None:
 
 
 def reasons_of(crawl: Crawl) -> tuple[Reason, ...]:
-    """List the reasons with which URLs of a crawl may end because of its limits."""
+    """List the reasons with which a crawl's limits can end its URLs."""
     limits = (
         (Reason.HOST_PAGES, crawl.host_pages_max),
         (Reason.BYTES, crawl.bytes_max),
@@ -129,8 +130,8 @@ def reasons_of(crawl: Crawl) -> tuple[Reason, ...]:
 
 
 def settlements(reserved: Mapping[str, int], counts: Counts) -> tuple[Settlement, ...]:
-    """List the settlements of a commit: the amounts that the journal's writer reserved."""
-    # A reservation without a stored journal stays used, because the bytes may have been received.
+    """List the settlements of a journal: its `reserved` amounts, and the spent ones in `counts`."""
+    # A reservation whose journal was not stored counts as used: its bytes might have arrived.
     return tuple(
         Settlement(part=part, reserved=reserved[part], spent=counts.get(COUNTED[part], 0))
         for part in LimitPart

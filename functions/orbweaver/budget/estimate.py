@@ -29,51 +29,55 @@ from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import spacing_ms
 from orbweaver.politeness.pacer import BLOCK_MS
 
-# Number of pages if it is unknown.
+# Assumed number of pages if a crawl has no limit of pages.
 PAGES_ASSUMED = 10_000
 # Defaults of a stack on AWS, which infra/config.py imports: concurrent workers, messages per batch,
 # memory.
 WORKERS, BATCH, MEMORY_MB = 50, 40, Settings().memory_mb
-# CPU of a page: fixed, per KB, and the additional share for main texts. CPU of a visit.
+# CPU time of a page: fixed part, part per KB, and additional share for main texts. Then the CPU
+# time of a visit.
 PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE, VISIT_CPU_MS = 2.0, 0.1, 0.5, 20.0
-# Memory that gives a whole CPU, and time of an invocation's calls.
+# Memory with which Lambda gives a function a whole CPU. Time of an invocation's calls to AWS.
 CPU_MB, CALLS_S = 1_769, 0.2
 # Length of a round (`round_s`), of a visit's wait without rounds (`wait_s_max`), and of a file's
 # wait for packs (`segment_wait_s`).
 ROUND_S, WAIT_S, FILE_S = 60.0, 5.0, 5.0
 # Limit of concurrent requests of a function (`fetch_concurrency`), and messages per SQS request.
 REQUESTS_MAX, MESSAGES = 64, 10
-# Response times vary, and a host's pace follows its slower responses.
+# Factor for response times: they vary, and a host's pace follows the slower ones.
 PACE = 1.5
-# URLs per pack on average, because a visit also sends a partial pack: with a delay (visits end
+# Mean number of URLs per pack, because visits also send partial packs: with a delay (visits end
 # early), without a delay, and per new link of a page.
 PACK_URLS, PACK_URLS_FREE, LINK_URLS = 16, 22, 3
-# Share of a page's links that not all pages of its host have.
+# Share of a page's links that are not on every page of the host.
 OWN_LINKS = 0.6
-# Packs of different hosts in a batch: its size to the power FULL, because the other messages are of
-# packs already visited. Without a delay its size by CLUMP, because a visit sends several packs of
-# one host at once.
+# Number of hosts in a batch. With a delay: the batch size to the power of FULL, because the other
+# messages belong to packs already visited. Without a delay: the batch size divided by CLUMP,
+# because a visit sends several packs of one host at once.
 FULL, CLUMP = 0.9, 5
 # Duration of a cold start (docs/scale.md), and approximate lifetime of a container.
 INIT_S, CONTAINER_S = 0.9, 7_200
 # Invocations come in bursts, so there are PEAK containers per busy one, and PEAK_LEAST more.
 # Without a delay, all possible containers start: FIRST at once, and MORE_A_S more each second.
 PEAK, PEAK_LEAST, FIRST, MORE_A_S = 2.0, 2, 5, 5
-# Shares of a page's links: looked up in the table by a single container, and claimed in vain
-# because another pack claims them at the same moment.
+# Shares of a page's links: links that a single container looks up in the table, and links claimed
+# in vain, because another pack claims them at the same moment.
 LOOKED_UP, LOST = 0.01, 0.0015
-# MISSED: limit of links per page that the host's file of claims lacks, because another container
-# has just found them. WRITTEN: such files written per file read.
+# MISSED: at most this number of a page's links is missing in the host's file of known claims,
+# because another container has just found them. WRITTEN: such files written per file read.
 MISSED, WRITTEN = 1.5, 0.09
 # Bytes of a record, of a request, of a response's acknowledgements, and of an invocation's log.
 RECORD_BYTES, REQUEST_BYTES, ACK_BYTES, ACKED_BYTES, LOG_BYTES = 700, 230, 52, 2_896, 1_100
-# MB-milliseconds to export a record, with a function of 1,024 MB, and files of an export.
+# MB-milliseconds to export a record, with a function of 1,024 MB. Number of files of an export.
 EXPORT_MB_MS, EXPORT_FILES = 300, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """Assumptions about the site, its pages as transferred, and the stack."""
+    """Assumptions about the site, the stack and the pages.
+
+    `links` is the number per page, and `body_bytes` a page's size as transferred.
+    """
 
     pages: int
     hosts: int = 1
@@ -86,16 +90,16 @@ class Assumptions:
     batch: int = BATCH
 
     def cpu_ms(self, *, texts: bool) -> float:
-        """Return the CPU time of a page on a whole CPU."""
+        """Return a page's CPU time on a whole CPU. `texts`: the crawl extracts main texts."""
         whole = PAGE_CPU_MS + KB_CPU_MS * self.body_bytes / 1000
         return whole * (1 + TEXT_CPU_SHARE) if texts else whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Totals of a crawl, and the mean numbers of hosts and containers at work.
+    """Totals of a crawl, and the numbers of hosts and containers at work at the same time.
 
-    `files` are files of bodies. `containers` is the number at once.
+    `hosts` is the number that one function serves. `files` counts files of bodies.
     """
 
     packs: float
@@ -109,7 +113,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Usage of a crawl, and its least duration with any number of functions."""
+    """Usage of a crawl, and its shortest duration, however many functions work on it."""
 
     units: Units
     least_s: float

@@ -20,12 +20,12 @@ class Budgets(Protocol):
         """Reserve and return None, or return the budget's state if the limit would be exceeded."""
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
-        """Create a budget with a used amount, if absent."""
+        """Create the budget of one limit with this used amount, unless it exists."""
 
     async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
         """Settle reservations whose journal was not stored, so that no commit will settle them.
 
-        It must not be repeated, and not be used if the journal may be stored.
+        Do not repeat the call, and do not call it if the journal might be stored.
         """
 
     async def count(

@@ -63,29 +63,29 @@ def dollars(units: Mapping[Term, float]) -> float:
 
 
 def metered(total: Mapping[str, int]) -> float | None:
-    """Return the dollars for the units in a crawl's counters, or None if it has no units."""
+    """Return the dollars for the units in a crawl's counters, or None if no units were counted."""
     units = units_of(total)
     return dollars(units.by_term) if units else None
 
 
 def charged(total: Mapping[str, int]) -> float | None:
-    """Return the dollars that a crawl's budget was charged, or None without charges."""
+    """Return the dollars charged to a crawl's budget, by its counters, or None without charges."""
     return in_dollars(total["nanodollars"]) if "nanodollars" in total else None
 
 
 def spent(total: Mapping[str, int]) -> float | None:
-    """Return the dollars for a crawl's units, or its charges if no units were counted."""
+    """Return a crawl's cost in dollars: of its counted units, or its charges if there are none."""
     counted = metered(total)
     return charged(total) if counted is None else counted
 
 
 # --- usage of a pack (message with up to 25 URLs) and of a URL ----------------------------------
 
-# `estimate` multiplies these by expected numbers. The charges of a budget contain them.
+# `estimate` multiplies these constants by expected numbers. The charges of a budget contain them.
 
-# Half read units: journal, ledger and strikes of a pack.
+# Half read units to read the journal, ledger and strikes of a pack.
 RECALL_HALVES = 6
-# Bytes of a journal without URLs, and per URL.
+# Bytes of a journal without URLs, and bytes per URL.
 JOURNAL_BYTES, URL_BYTES = 300, 150
 # Write units: a ledger and counters of two KB in a transaction, the note that the next packs were
 # sent, and a URL's record.
@@ -93,8 +93,9 @@ LEDGER, COUNTERS, NOTE, RECORD = 2, 4, 1, 1
 
 # --- charges of a budget ------------------------------------------------------------------------
 
-# A budget needs costs before a request, so it charges by claim and by visit, above the counted
-# costs. It does not include deliveries that died, packs requeued unread, transfer, and storage.
+# A budget needs costs before a request. So it charges each claim and each visit, more than the
+# counted costs. Not charged: deliveries of killed workers, packs requeued unread, transfer and
+# storage.
 
 # Cost of an SQS request of up to 64 KB.
 SQS_REQUEST = unit_cost(Term.SQS)
@@ -106,8 +107,8 @@ LOG_KB, EXPORTED_ROW, FILE = unit_cost(Term.LOG_BYTES, 1024), 20, unit_cost(Term
 
 # A message is sent, received and deleted. Batches would cost less, but cannot be relied on.
 _MESSAGE = 3 * SQS_REQUEST + INVOCATION
-# The state of a full pack, as if its counters were not shared (worker/group_commit.py), and the
-# time of all this in a function with 1 GB.
+# Costs of a full pack's stored state, as if each pack wrote its counters alone
+# (worker/group_commit.py), and of the time that a function with 1 GB needs for a pack.
 _JOURNAL = ceil((JOURNAL_BYTES + PACK_TARGETS_MAX * URL_BYTES) / 1024)
 _PACK = (
     unit_cost(Term.READ_HALVES, RECALL_HALVES)
@@ -115,19 +116,20 @@ _PACK = (
     + GB_SECOND // 10
     + LOG_KB
 )
-# Packs hold up to 25 URLs, and are seldom full.
+# A URL's share of a pack's cost. Packs hold up to 25 URLs, and are seldom full.
 _SHARE = (_MESSAGE + _PACK) // 10
-# Everything that happens to a URL once, requested or not: its claim, its record (of up to two KB)
+# Cost of all that happens once to a URL, requested or not: its claim, its record (of up to two KB)
 # and export, and its share of a pack. So a crawl that has spent its dollars can still end every
 # claimed URL.
 CLAIM = WRITE + 2 * RECORD * WRITE + EXPORTED_ROW + _SHARE
-# Cost of a URL that returns, and of a request apart from time.
+# Cost of a URL that is requeued, of a request without the function's time, and of a link's lookup.
 AGAIN = _SHARE
 ASKED = WRITE + 2 * READ_STALE
 LOOK_UP = READ_STALE
 # Cost of a visit to a pack, whatever its content.
 VISIT = LOG_KB + 4 * READ_STALE
-# New links of a page that are paid for in advance. More are paid for if enough is left.
+# Number of new links per page whose cost is reserved before the request. Further links are paid for
+# if enough dollars are left.
 LINKS_EXPECTED = 20
 
 
@@ -141,7 +143,11 @@ def second(*, memory_mb: int, architecture: str = ARM) -> float:
 
 
 def visit(*, urls: int, again: int, files: int, seconds: float, a_second: float) -> int:
-    """Return the cost of a visit to a pack (message with up to 25 URLs), in nanodollars."""
+    """Return the cost of a visit to a pack (message with up to 25 URLs), in nanodollars.
+
+    The visit requested `urls` URLs, requeued `again` URLs and wrote `files` files. `a_second` is
+    the cost of a second of the function.
+    """
     memory = ceil(a_second * seconds)
     return VISIT + ASKED * urls + AGAIN * again + FILE * files + memory
 
@@ -154,18 +160,22 @@ def visit_cost_max(*, urls: int, seconds: float, a_second: float) -> int:
 def spent_on(
     total: Mapping[str, int], some: tuple[float, float], whole: tuple[float, float]
 ) -> float:
-    """Return the part of a crawl's cost for some of its URLs, in dollars.
+    """Return the share of a crawl's cost that some of its URLs caused, in dollars.
 
-    `some` and `whole` are (claims, requests) of these URLs and of the whole crawl.
+    `total` are the crawl's counters. `some` and `whole` are (claims, requests) of these URLs and of
+    the whole crawl.
     """
     parts = [CLAIM * claims + ASKED * requests for claims, requests in (some, whole)]
     return (spent(total) or 0.0) * parts[0] / parts[1] if parts[1] else 0.0
 
 
-# Cost of returning to a pack instead of waiting: message, pack, and a file for its bodies.
+# Cost of requeuing a pack instead of waiting for its host: message, pack, file for its bodies.
 TRIP = _MESSAGE + _PACK + FILE
 
 
 def wait_ms_most(*, a_second: float, visits: int) -> float:
-    """Return the longest wait in ms that costs less than a trip, for `visits` in a function."""
+    """Return the longest wait in ms that costs less than to requeue `visits` packs.
+
+    `a_second` is the cost of a second of the function that waits for all of these packs.
+    """
     return TRIP * visits / (a_second / 1000)

@@ -1,7 +1,8 @@
 """Reservations of one delivery of a pack (message with up to 25 URLs) from its crawl's limits.
 
-They are made slightly ahead of the requests, because each increase is a write. The commit settles
-them. A crawl without limits of bytes, dollars or pages per host has none, and no costs for them.
+A delivery reserves slightly more than its next requests need, because each increase is a write. The
+commit settles the reservations. A crawl without limits of bytes, dollars or pages per host makes no
+reservations and has no costs for them.
 """
 
 from __future__ import annotations
@@ -44,23 +45,25 @@ if TYPE_CHECKING:
     from orbweaver.budget.ports import Budgets
     from orbweaver.frontier.ports import Crawls
 
-# Attempts if a budget changes between reading and reserving.
+# Attempts to reserve if other workers change the budget after it was read.
 TAKE_TRIES = 5
 # Largest random number that identifies a delivery of a pack.
 BY_MAX = 2**53 - 1
-# Attempts and waits for amounts that others may return. Short, because the pack must be settled.
+# Attempts, and waits between them, while other deliveries might return amounts. The waits are
+# short, because the pack must still be settled.
 REACH_TRIES, REACH_WAIT_S = 4, 1.0
-# Counting a URL again has no effect, so it is repeated after a lost response.
+# Attempts to count URLs if the response is lost. Counting a URL twice has no effect.
 COUNT_TRIES = 3
-# Bodies are cut to the rest of the limit, down to this fraction of the maximum body size, or of the
-# limit if that is less: 80 KB of 5 MB.
+# If few bytes of the limit are left, a body is cut to them. The smallest cut is 1/SCRAP of the
+# maximum body size (80 KB of 5 MB), or of the limit if that is less.
 SCRAP = 64
-# A delivery reserves at most this fraction of a limit ahead, because others need room too.
+# A delivery reserves at most 1/AHEAD_PART of a limit ahead, because other deliveries need some too.
 AHEAD_PART = 64
-# Room of a body: the minimum, the value before this container has received a body of the crawl, and
-# the maximum.
+# Bytes reserved for a body: the minimum, the value before this container has received a body of the
+# crawl, and the maximum.
 ROOM_BYTES_MIN, ROOM_BYTES_FIRST, ROOM_BYTES_MAX = 1024, 64 * 1024, 256 * 1024
-# Room is ROOM_SIZES the largest recent body. The size of that body decays by 1/ROOM_FADES per body.
+# The reserved bytes are ROOM_SIZES times the largest recent body. The remembered size of that body
+# decays by 1/ROOM_FADES per body.
 ROOM_SIZES, ROOM_FADES = 2, 8
 # Number of crawls whose body sizes are remembered.
 SIZES_KEPT = 1_000
@@ -68,10 +71,11 @@ SIZES_KEPT = 1_000
 
 @dataclass(slots=True, kw_only=True)
 class AllowedSize:
-    """Size that a body may have now and at `most`, and the received bytes.
+    """Sizes that a body is allowed to have: now (`bytes_max`) and at most (`most`).
 
-    `cut` means that the limit had no room for the rest. `received` is None while it is unknown,
-    because an incomplete body may have used all its room.
+    `received` is the number of received bytes. It is None while unknown, because an incomplete body
+    might have used all of `bytes_max`. `cut`: the crawl's limit had too few bytes left for the
+    body.
     """
 
     bytes_max: int
@@ -81,7 +85,7 @@ class AllowedSize:
     cut: bool = False
 
     async def grow(self, size: int) -> None:
-        """Reserve room for a body of this size, or less if the limit is used up."""
+        """Increase `bytes_max` to `size`, or by less if the crawl's limit has too little left."""
         missing = min(size, self.most) - self.bytes_max
         if missing <= 0 or self.reservation is None:
             return
@@ -108,7 +112,11 @@ class Reservation:
         self.reserved = 0
 
     async def take(self, whole: int, least: int, ahead: int = 0) -> int | Refused:
-        """Take `whole`, or the rest if it is at least `least`. Reserve `ahead` more."""
+        """Take `whole`, or the amount left in the limit if that is at least `least`.
+
+        Return the taken amount or the refusal. A new reservation includes `ahead`, an amount for
+        the next requests.
+        """
         async with self._lock:
             if self._left < whole:
                 # While requests are in flight, the bytes they return are better than a scrap.
@@ -133,9 +141,10 @@ class Reservation:
             return taken
 
     async def extend(self, amount: int, plenty: int) -> int:
-        """Take more for a request in flight. Return less than `amount` only if no more is left.
+        """Take `amount` more for a request in flight, or less if the limit has no more.
 
-        Waits a few seconds for amounts that other deliveries return.
+        Waits a few seconds for amounts that other deliveries might return. `plenty` is the amount
+        to reserve if the limit has enough.
         """
         async with self._lock:
             for tries_left in reversed(range(REACH_TRIES)):
@@ -154,12 +163,15 @@ class Reservation:
             return taken
 
     def put_back(self, amount: int) -> None:
-        """Return the unneeded part of a taken amount."""
+        """End a request and make `amount`, the part that it did not need, available again."""
         self._left += amount
         self._out -= 1
 
     async def reserve_up_to(self, amount: int, least: int) -> int:
-        """Reserve up to `amount` in all, in steps of `least`, and return the reserved amount."""
+        """Increase the reservation to `amount`, or by less if at least `least` is left.
+
+        Return its size.
+        """
         for tries_left in reversed(range(REACH_TRIES)):
             missing = amount - self.reserved
             if missing <= 0:
@@ -209,14 +221,14 @@ class Reservation:
         )
 
     async def _begin(self) -> None:
-        """Create the budget from the crawl's counters, because earlier spending counts."""
+        """Create the budget from the crawl's counters, which contain the amount spent until now."""
         counters = await self._budget_keeper.crawls.counters(self._crawl)
         used = counters.total.get(COUNTED[self.part], 0)
         await self._budget_keeper.budgets.begin(self._crawl, self.part, used)
 
 
 class BudgetKeeper:
-    """Opens reservations. One instance per container."""
+    """Opens a `Reservations` for each delivery of a pack. A container has one instance."""
 
     def __init__(
         self,
@@ -242,7 +254,10 @@ class BudgetKeeper:
         return Reservations(self, crawl, pack_id)
 
     def room_bytes(self, crawl: Crawl, limit: int) -> int:
-        """Return the room that the next body of a crawl probably needs."""
+        """Return the bytes to reserve for a crawl's next body, by the sizes of recent bodies.
+
+        `limit` is the crawl's limit of bytes.
+        """
         size = self._sizes.get(crawl.id)
         expected = ROOM_BYTES_FIRST if size is None else ROOM_SIZES * size
         return max(ROOM_BYTES_MIN, min(expected, ROOM_BYTES_MAX, limit // AHEAD_PART))
@@ -254,7 +269,7 @@ class BudgetKeeper:
         self._sizes[crawl.id] = max(size, largest - largest // ROOM_FADES)
 
     async def marked(self, crawl: Crawl, pack: Pack) -> Pack:
-        """Mark the URLs of a pack that its earlier deliveries have counted."""
+        """Mark the URLs of a pack that its earlier deliveries counted as pages of their hosts."""
         if crawl.host_pages_max is None:
             return pack
         hosts = {host_of(target.url) for target in pack.targets}
@@ -266,7 +281,7 @@ class BudgetKeeper:
 
 
 class Reservations:
-    """Amounts that one delivery of a pack may use."""
+    """Amounts of a crawl's limits that one delivery of a pack has reserved."""
 
     def __init__(self, budget_keeper: BudgetKeeper, crawl: Crawl, pack_id: str) -> None:
         self._budget_keeper = budget_keeper
@@ -296,7 +311,10 @@ class Reservations:
 
     @asynccontextmanager
     async def room(self, target: Target) -> AsyncIterator[AllowedSize | Refused]:
-        """Reserve bytes for a URL's body. Bytes that were not received always return at the end."""
+        """Reserve bytes for a URL's body while the block runs.
+
+        Then give back the unused bytes.
+        """
         most = self._most(target)
         taken: int | Refused = most
         if self.bytes is not None:
@@ -331,7 +349,10 @@ class Reservations:
     async def count(
         self, host: str, targets: Sequence[Target]
     ) -> tuple[list[Target], list[Target]]:
-        """Count URLs as pages of their host, and return (counted, beyond its limit)."""
+        """Count URLs as pages of their host.
+
+        Return (counted URLs, URLs beyond the host's limit).
+        """
         limit = self._crawl.host_pages_max
         new = [target.url for target in targets if not target.counted]
         if limit is None or not new:
@@ -345,7 +366,7 @@ class Reservations:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Measure this visit's share of the function's time."""
+        """Measure this visit's share of the function's time while the block runs."""
         shared_clock = self._budget_keeper.shared_clock
         self._visited = True
         began_s = shared_clock.enter()
@@ -360,7 +381,10 @@ class Reservations:
         return prices.second(memory_mb=settings.memory_mb, architecture=settings.architecture)
 
     async def admit(self, targets: Sequence[Target], seconds: float) -> Refused | None:
-        """Reserve the possible cost of a visit of this duration, and return None on success."""
+        """Reserve the highest possible cost of a visit that takes `seconds`.
+
+        Return None on success.
+        """
         if self.dollars is None:
             return None
         settings = self._budget_keeper.settings
@@ -375,7 +399,10 @@ class Reservations:
         return None if isinstance(taken, int) else taken
 
     async def pay(self, result: PackResult, urls: int, looked_up: int) -> None:
-        """Count the usage of a visit, and drop links that exceed the limit of dollars."""
+        """Add a visit's received bytes and cost to its result.
+
+        Drop links that no dollars are left for.
+        """
         if self._received:
             result.count(COUNTED[LimitPart.BYTES], self._received)
         spent = prices.LOOK_UP * looked_up
@@ -402,7 +429,10 @@ class Reservations:
             result.count(COUNTED[LimitPart.NANODOLLARS], spent)
 
     async def settle(self, own: Journal, standing: Journal) -> None:
-        """Settle these reservations if another delivery's journal was stored."""
+        """Settle these reservations unless the stored journal is this delivery's.
+
+        `own` is the journal of this delivery, the other argument is the stored one.
+        """
         settled = settlements(own.reserved, own.counts)
         if settled and own.delivery != standing.delivery:
             # If this fails, they stay reserved until they count as a killed worker's.
@@ -420,7 +450,10 @@ class Reservations:
 
 
 class SharedClock:
-    """Divides a function's time among its concurrent visits. Visits `enter` and `leave`."""
+    """Divides a function's time among its concurrent visits.
+
+    A visit calls `enter` and `leave`. The difference of the results is its share in seconds.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

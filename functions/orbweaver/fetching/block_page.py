@@ -1,6 +1,6 @@
 """Detect pages that block crawlers: challenges, captchas and block notices.
 
-`RULES` match a header, or strings that the first `LOOK_BYTES` of the page contain in any case.
+`RULES` match a response header, or strings in the first `LOOK_BYTES` of the page. Case is ignored.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LOOK_BYTES = 65_536
-# Pages with status 200 and more links are not tested: an article about captchas has more.
+# Pages with status 200 and more links are not tested, because articles about captchas have more.
 LINKS_MAX = 5
-# Statuses of responses that may be a block page.
+# Error statuses that block pages can have.
 STATUSES = frozenset({401, 403, 405, 429, 503})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockPageRule:
-    """Matches a header with one of these values, or a page with all of these strings."""
+    """Matches a header with one of `values`, or a page that contains all of `marks`."""
 
     name: str
     header: str | None = None
@@ -94,7 +94,7 @@ def rule_of(
 
 
 def hinted(looks: bytes) -> bool:
-    """Quick test whether a page in lower case may match a rule with `plain=False`."""
+    """Quickly test whether a page (in lower case) might match a rule with `plain=False`."""
     if any(map(looks.__contains__, _HINTS)):
         return True
     at = looks.find(_TITLE)

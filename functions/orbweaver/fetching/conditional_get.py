@@ -1,4 +1,4 @@
-"""Request a page only if it changed since an earlier run (RFC 9110, section 13)."""
+"""Request a page only if it has changed since an earlier run (RFC 9110, section 13)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from orbweaver.model.target import Target
 
 
 def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Condition | None:
-    """Return the condition of a request, or None. `before` is the page's earlier record."""
+    """Return the condition of a URL's request, or None if the page must be requested in full.
+
+    `before` is the page's record of an earlier run.
+    """
     # If the crawl redacts, the earlier record may contain unredacted data.
     if before is None or before.reason not in (Reason.OK, Reason.NOT_MODIFIED) or crawl.redacted:
         return None
@@ -47,7 +50,7 @@ def _have_columns(crawl: Crawl, target: Target, before: PageRecord) -> bool:
 
 
 def complete_unchanged(record: PageRecord, before: PageRecord) -> PageRecord:
-    """Copy the fields of the earlier record to the record of an unchanged page."""
+    """Copy fields of `before`, the record of an earlier run, to the record of an unchanged page."""
     if record.outcome is not Outcome.UNCHANGED:
         return record
     return replace(

@@ -52,7 +52,7 @@ class Cookie:
         return self.expires_at_ms is not None and self.expires_at_ms <= now_ms
 
 
-# Sorted by the time at which a cookie was first set.
+# Cookies of a site, sorted by the time at which each was first set.
 Jar: TypeAlias = tuple[Cookie, ...]
 
 
@@ -62,7 +62,10 @@ def jar_of(url: str) -> str:
 
 
 def apply_set_cookie(jar: Jar, lines: Iterable[bytes], url: str, now_ms: int) -> tuple[Jar, int]:
-    """Apply Set-Cookie headers. Return the jar, and the number of refused and evicted cookies."""
+    """Add the cookies of Set-Cookie headers (`lines`) of a response from `url` to a jar.
+
+    Return the new jar, and the number of refused and evicted cookies.
+    """
     kept = {one.key: one for one in jar if not one.expired(now_ms)}
     refused = 0
     for place, line in enumerate(lines):
@@ -81,7 +84,7 @@ def apply_set_cookie(jar: Jar, lines: Iterable[bytes], url: str, now_ms: int) ->
 
 
 def header_of(jar: Jar, url: str, now_ms: int) -> str | None:
-    """Return the Cookie header of a request, or None if no cookie matches."""
+    """Return the Cookie header of a request to `url`, or None if no cookie matches."""
     host, path, secure = hostname_of(url), _path_of(url), url.startswith("https:")
     found = [
         one
@@ -96,14 +99,20 @@ def header_of(jar: Jar, url: str, now_ms: int) -> str | None:
 
 
 def join_cookies(given: str, header: str) -> str:
-    """Join the user's Cookie header and the jar's. The user's value of a name wins."""
+    """Join the user's Cookie header (`given`) and the jar's.
+
+    Of equal names, the user's value counts.
+    """
     names = {pair.partition("=")[0].strip() for pair in given.split(";")}
     pairs = [pair for pair in header.split("; ") if pair.partition("=")[0] not in names]
     return "; ".join([given, *pairs])
 
 
 def differs(jar: Jar, before: Jar, now_ms: int) -> bool:
-    """Whether a jar must be stored again. A small change of an expiry is ignored."""
+    """Return True if a jar must be stored because it differs from `before`, the stored one.
+
+    A small change of an expiry is ignored.
+    """
     if [_without_expiry(one) for one in jar] != [_without_expiry(one) for one in before]:
         return True
     return any(
@@ -183,7 +192,10 @@ def _attributes(text: str) -> Mapping[str, str]:
 
 
 def _domain_of(named: str, host: str) -> str | None:
-    """Return the domain of a cookie, "" for the host alone, or None if the cookie is refused."""
+    """Return the domain of a cookie, "" for the host alone, or None if the cookie is refused.
+
+    `named` is the cookie's Domain attribute, and `host` sets the cookie.
+    """
     named = named.removeprefix(".")
     if not named:
         return ""
@@ -191,7 +203,7 @@ def _domain_of(named: str, host: str) -> str | None:
         domain = hostname_of(canonicalize(f"https://{named}/"))
     except ValueError:
         return None
-    # A public suffix (such as co.uk) may set cookies only for itself.
+    # A public suffix (such as co.uk) can set cookies only for itself.
     if domain == host and (is_suffix(domain) or _is_address(host)):
         return ""
     return None if is_suffix(domain) or not _is_in_site_domain(host, domain) else domain
@@ -212,7 +224,7 @@ def _may_be_set(cookie: Cookie, url: str) -> bool:
 
 
 def _shadows_secure(cookie: Cookie, jar: Iterable[Cookie], url: str) -> bool:
-    """Whether a cookie set over http would replace or hide a `Secure` one."""
+    """Whether a cookie set over http would replace or hide a `Secure` cookie of the jar."""
     return not url.startswith("https:") and any(
         one.secure
         and one.name == cookie.name
@@ -229,8 +241,8 @@ def _domain_matches(host: str, domain: str) -> bool:
 
 
 def _is_in_site_domain(host: str, domain: str) -> bool:
-    """Whether a host belongs to a domain of the same site."""
-    # A public suffix may be between the host and the domain.
+    """Whether a host belongs to a domain, and both belong to the same site."""
+    # A public suffix can be between the host and the domain.
     return _domain_matches(host, domain) and site_of(host) == site_of(domain)
 
 
@@ -270,7 +282,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def _expiry_ms(attributes: Mapping[str, str], now_ms: int) -> int | None:
-    """Return when a cookie expires, in ms since the epoch. None: when the crawl ends."""
+    """Return when a cookie expires, in ms since the epoch, or None: at the end of the crawl."""
     # Max-Age has priority over Expires. Both are limited to LIFE_MS_MAX (400 days).
     seconds = attributes.get("max-age", "")
     if _SECONDS.fullmatch(seconds):

@@ -1,9 +1,9 @@
 """Select the proxy of a host, and avoid failing proxies for a time.
 
 A host keeps its proxy while that proxy is healthy (rendezvous hashing over host names), so that the
-host sees one of our addresses. Each container learns the proxies' health itself, because proxies
-treat clients differently. Source: Thaler and Ravishankar, "Using name-based mappings to increase
-hit rates" (1998).
+host sees one address. Each container learns the proxies' health itself, because proxies treat
+clients differently. Source: Thaler and Ravishankar, "Using name-based mappings to increase hit
+rates" (1998).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from hashlib import blake2b
 from ada_url import URL
 
 PROXIES_MAX = 1_000
-# Doubled for each further failure, and reset by a response.
+# Shortest and longest quarantine of a proxy. Each further failure doubles it, a response resets it.
 QUARANTINE_MIN_MS = 10_000
 QUARANTINE_MAX_MS = 600_000
-# A host that a proxy did not reach uses another proxy for this time.
+# If a proxy did not reach a host, the host uses other proxies for this time.
 AVOIDED_MS = 60_000
 AVOIDED_HOSTS_MAX = 1_000
 UNREACHED_HOSTS_MAX = 3  # in a row, then the proxy counts as broken
@@ -31,7 +31,10 @@ _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 class PoolError(ValueError):
-    """The text is not a list of proxies. The message has place and reason, never the content."""
+    """A text is not a list of proxies.
+
+    The message has the entry's number and the reason, no content.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,11 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyHealth:
-    """Failures of a proxy. `note_unreached` are the hosts of an unbroken series of failures."""
+    """Recent failures of a proxy. It is in quarantine until `until_ms`.
+
+    `strikes` counts its quarantines since the last success. `unreached` are the hosts that it has
+    not reached since then. `avoided` maps hosts to the time until which they use other proxies.
+    """
 
     strikes: int = 0
     until_ms: int = 0
@@ -59,13 +66,13 @@ class ProxyHealth:
 
     def usable(self, now_ms: int) -> bool:
         """Whether the proxy is not in quarantine."""
-        # A longer rest than QUARANTINE_MAX_MS comes from a wrong clock.
+        # A longer quarantine than QUARANTINE_MAX_MS comes from a wrong clock.
         return not 0 < self.until_ms - now_ms <= QUARANTINE_MAX_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Every proxy is in quarantine until this time."""
+    """All proxies are in quarantine. The first quarantine ends at `until_ms`."""
 
     until_ms: int
 
@@ -75,7 +82,7 @@ _HEALTHY = ProxyHealth()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The proxies of a crawl, and the health of those with failures."""
+    """Proxies, and the health of each proxy that has failed recently."""
 
     proxies: tuple[Proxy, ...]
     health: Mapping[Proxy, ProxyHealth] = field(default_factory=dict)
@@ -102,7 +109,10 @@ class Pool:
         return self._with(proxy, ProxyHealth(avoided=avoided) if avoided else _HEALTHY)
 
     def broken(self, proxy: Proxy, began_ms: int, now_ms: int) -> Pool:
-        """Quarantine a proxy that is unreachable or refused the credentials."""
+        """Quarantine a proxy that is unreachable or refused the credentials.
+
+        `began_ms` is when the failed request began.
+        """
         health = self.build(proxy)
         # Requests that began before the quarantine do not double it.
         if proxy not in self.proxies or began_ms < health.until_ms:
@@ -127,13 +137,13 @@ class Pool:
         if len(avoided) >= AVOIDED_HOSTS_MAX:
             avoided.pop(next(iter(avoided)))
         avoided[host] = now_ms + AVOIDED_MS
-        # The host may be down itself, so one failure does not quarantine the proxy.
+        # The host itself might be down, so one failure does not quarantine the proxy.
         hosts = health.unreached | {host}
         noted = self._with(proxy, replace(health, unreached=hosts, avoided=avoided))
         return noted.broken(proxy, began_ms, now_ms) if len(hosts) >= UNREACHED_HOSTS_MAX else noted
 
     def replaced(self, proxies: tuple[Proxy, ...]) -> Pool:
-        """Return a pool of other proxies. Proxies that are in both keep their health."""
+        """Return a pool of `proxies`. Proxies that are in both pools keep their health."""
         health = {proxy: self.health[proxy] for proxy in proxies if proxy in self.health}
         return Pool(proxies=proxies, health=health)
 

@@ -74,10 +74,10 @@ def judge(
     any_type: bool = False,
     others_kept: bool = False,
 ) -> Verdict:
-    """Decide what to do with the response to an attempt, counted from 1.
+    """Decide what to do with the result of a request. `attempt` counts from 1.
 
-    `conditional`: the request had a condition. `any_type`: read bodies of any type, not only pages.
-    `others_kept`: bodies of other types count as fetched.
+    `conditional`: the request had a condition. `any_type`: bodies of any type are read, not only
+    pages. `others_kept`: bodies of other types count as fetched.
     """
     if conditional and isinstance(answer, Response) and answer.status == NOT_MODIFIED:
         return End(outcome=Outcome.UNCHANGED, reason=Reason.NOT_MODIFIED)
@@ -92,7 +92,7 @@ def judge(
 
 
 def exhausted(retry: Retry, attempt: int) -> End | None:
-    """Return the end of a URL that has no attempts left, or None."""
+    """Return the end of a URL if its reason allows no further attempt, or None."""
     if attempt < retry.reason.attempts:
         return None
     return End(outcome=Outcome.FAILED, reason=retry.reason, error=retry.error)
@@ -115,7 +115,10 @@ def retry_after_s(value: str | None, now_ms: int) -> float | None:
 
 
 def page_or_block(read: Read, answer: Response | Failure, links: int) -> Read | End:
-    """Return `read`, or an End if the page blocks crawlers. `links`: number of its links."""
+    """Return `read`, or an End if the page blocks crawlers.
+
+    `links` is the page's number of links.
+    """
     if not isinstance(answer, Response):
         return read
     rule = rule_of(answer.status, answer.headers, read.body, links=links)
@@ -127,7 +130,10 @@ def bare(answer: Response | Failure) -> Response | Failure:
 
 
 def bare_of_cookies(answer: Response, *, stored: bool) -> Response:
-    """Remove cookies from a response. `stored`: its Set-Cookie header may be stored."""
+    """Remove cookies from a response.
+
+    If its Set-Cookie header must not be `stored`, remove that too.
+    """
     if not answer.cookies and "set-cookie" not in answer.headers:
         return answer
     if stored:

@@ -1,7 +1,8 @@
 """AWS clients of a container, and the mapping of AWS errors to port errors.
 
 A client takes 20 ms to make, so a container has one per service. Timeouts are short and attempts
-are few, so that time is left to react. All effects are idempotent.
+are few, so that the caller has time to react to errors. All requests can be repeated without
+further effects.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ T = TypeVar("T")
 
 CONNECT_S = 2
 READ_S = 5
-# One S3 request transfers a whole file, in either direction.
+# Read timeout of S3, because one request transfers a whole file, in either direction.
 READ_FILE_S = 30
 CALL_TRIES = 3
 CONNECTIONS_MAX = 64
 ONE_GO_BYTES_MAX = 256 * 1024
 
-# Format of botocore: key in a profile, variables, no default, no conversion. botocore alone ignores
-# AWS_REGION.
+# Sources of the region, in botocore's format: key in a profile, variables, no default, no
+# conversion. By default, botocore ignores AWS_REGION.
 REGION = ("region", ["AWS_REGION", "AWS_DEFAULT_REGION"], None, None)
 
 # If AWS accepts part of a batch, the rest is sent again after a random pause ("Exponential Backoff
@@ -52,7 +53,7 @@ BACKOFF_CAP_S = 1.0
 SERVER_ERROR_MIN = 500
 TOO_MANY_REQUESTS = 429
 
-# Other errors are permanent, because a retry would hide them.
+# Codes of transient errors. Other errors are permanent, because a retry would hide them.
 TRANSIENT_CODES = frozenset(
     {
         "BandwidthLimitExceeded",
@@ -130,7 +131,10 @@ class _HttpSession(AIOHTTPSession):
 
 
 def config(read_s: int = READ_S, *, validates: bool = False) -> AioConfig:
-    """Return a client's configuration. `validates` checks parameters, for tests."""
+    """Return a client's configuration.
+
+    With `validates`, the client checks parameters (in tests).
+    """
     # Validation takes a tenth of a call's CPU time. `tcp_keepalive` is not set, because aiobotocore
     # 2.25 ignores it.
     return AioConfig(

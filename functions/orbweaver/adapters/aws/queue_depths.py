@@ -20,7 +20,7 @@ COUNTS = (
 
 
 class QueueDepths:
-    """The workers' queues and the dead-letter queue."""
+    """Reads the lengths of the workers' queues and of the dead-letter queue."""
 
     def __init__(self, client: Any, *, lanes: Sequence[str], dead_letters: str) -> None:
         """`lanes` and `dead_letters` are queue URLs. A repeated URL counts once."""

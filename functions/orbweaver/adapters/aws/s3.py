@@ -1,4 +1,4 @@
-"""Files in an S3 bucket. A write is atomic for readers."""
+"""Files in an S3 bucket. Readers see the whole file that a write stores, or the previous one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Copy exports to another bucket, in any region or account. S3 itself makes the copies.
 
-A copy is stored whole or not at all, and may have 5 GB. Sources: Amazon S3 API reference,
+A copy is stored whole or not at all, and has at most 5 GB. Sources: Amazon S3 API reference,
 CopyObject. User guide, "Controlling ownership of objects".
 """
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 BATCH_ENTRIES_MAX = 10
-# SQS allows 1 MiB, which includes more than the bodies.
+# SQS allows 1 MiB per batch, which includes more than the bodies.
 BATCH_BYTES_MAX = 900 * 1024
 MESSAGE_BYTES_MAX = 1024 * 1024
 BATCHES_AT_ONCE = 8
@@ -125,7 +125,7 @@ class SqsQueue:
         await self._send(mails, express=express)
 
     async def release(self, pack: Pack, delay_s: int = 0, *, express: bool) -> bool:
-        """Return False: SQS does not change the delay of a sent message."""
+        """Return False, because SQS cannot change the delay of a sent message."""
         del pack, delay_s, express
         return False
 

@@ -17,8 +17,8 @@ from orbweaver.model.errors import Transient
 
 BATCH_ENTRIES_MAX = 10
 CALLS_AT_ONCE = 4
-# SQS may return no message though the queue has some. Only several empty long polls mean that it is
-# empty.
+# SQS can return no message although the queue has some. Only several empty long polls mean that it
+# is empty.
 EMPTY_ROUNDS = 3
 WAIT_S = 1
 # The queue from which SQS moved a message. Senders cannot set it.
@@ -26,7 +26,7 @@ MOVED_FROM = "DeadLetterQueueSourceArn"
 
 
 class SqsDeadLetters:
-    """The dead-letter queue."""
+    """The dead-letter queue of a stack."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from orbweaver.adapters.aws.sqs import dead_letter
 
 
 class SqsDeliveries:
-    """The delivery queue."""
+    """Sends messages to the delivery queue and to its dead-letter queue."""
 
     def __init__(self, aws: Aws, *, queue_url: str, dead_letter_url: str) -> None:
         self._clients = aws

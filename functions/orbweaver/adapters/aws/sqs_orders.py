@@ -1,4 +1,4 @@
-"""The export queue: work that exporters pass to each other."""
+"""The export queue, through which exporters share their work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orbweaver.model.ports import Clock
 
 
 class SqsOrders:
-    """The export queue."""
+    """Sends messages to the export queue."""
 
     def __init__(self, client: Any, *, clock: Clock, random: Random, queue_url: str) -> None:
         self._client = client

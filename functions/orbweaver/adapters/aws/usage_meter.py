@@ -1,8 +1,8 @@
 """Count the billed AWS units of a container by crawl, with hooks in its AWS clients.
 
-Usage of no crawl (such as container time) is charged to the next crawl that commits. A commit's own
-usage is charged to the next commit, and usage after the last commit to no crawl. A request that the
-client repeats counts once. `usage_requests` names the sources.
+Usage that belongs to no crawl (such as container time) is charged to the next crawl that commits. A
+commit's own usage is charged to the next commit, and usage after the last commit to no crawl. A
+request that the client repeats counts once. `usage_requests` names the sources.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 ASKED = "orbweaver.asked"
 ROBOTS = "#robots"
 BACKLOG = "backlog#"
-# Crawls whose usage a container keeps apart. Usage of older ones then belongs to no crawl.
+# Number of crawls whose usage a container counts separately. Usage of further, older crawls is
+# charged like usage of no crawl.
 CRAWLS_MAX = 64
 BATCH_MESSAGES = 10
 SERVER_ERROR_MIN = 500
 # Bytes that CloudWatch adds per log line, and bytes of Lambda's own lines START, END and REPORT.
 LINE_BYTES, PLATFORM_BYTES = 26, 370
-# Bytes of a request without URL and crawl headers, and of a packet that acknowledges two packets.
+# Bytes of a request without URL and crawl headers, of a packet that acknowledges two packets, and
+# of these two.
 HEAD_BYTES, ACK_BYTES, ACKED_BYTES = 180, 52, 2 * 1448
 
 READS, WRITES = "read", "write"
@@ -51,7 +53,7 @@ STAGES: Mapping[tuple[str, str], Stage] = {
     ("crawls", "UpdateItem"): Stage.RESERVE,
     ("crawls", WRITES): Stage.CRAWL,
 }
-# Stages of requests to the packs table that may concern waiting packs (backlogs).
+# Stages of requests to the packs table that can concern waiting packs (backlogs).
 OF_PACKS = frozenset({Stage.RECALL, Stage.JOURNAL, Stage.SENT})
 
 _crawl: ContextVar[str | None] = ContextVar("orbweaver.meter.crawl", default=None)
@@ -160,7 +162,10 @@ class UsageMeter:
 
     @contextmanager
     def booking(self, crawl: str) -> Iterator[Counts]:
-        """Yield the counts for a crawl's next commit. An exception puts them back."""
+        """Yield the units that a crawl's commit must record.
+
+        If the block raises, the next one gets them.
+        """
         self._count_elapsed()
         nobodys, self._pots[None] = self._pots[None], Units()
         used = self._pots.pop(crawl, Units())

@@ -21,15 +21,15 @@ BATCHED_WRITES = frozenset({"BatchWriteItem", "TransactWriteItems", "BatchExecut
 READS = frozenset({"GetItem", "Query", "Scan", "BatchGetItem"})
 # Operations that report their units.
 REPORTING = WRITES | BATCHED_WRITES | READS
-# Requests that a condition refused are billed. Throttled requests are free.
+# Errors of requests that are billed, because a condition refused them. Throttled requests are free.
 BILLED_ERRORS = frozenset({"ConditionalCheckFailedException", "TransactionCanceledException"})
 S3_FREE = frozenset({"DeleteObject", "DeleteObjects", "DeleteBucket", "AbortMultipartUpload"})
-# S3 has two prices: one for these, and one for GET and all others.
+# Beginnings of S3 operations that cost as much as PUT. All others cost as much as GET.
 S3_PUTS = ("Put", "Copy", "Post", "List", "Create", "Upload", "Complete")
 
 
 def dynamodb(operation: str, asked: Fields, answer: Fields) -> Used:
-    """Return the reported units, or else the least units of the items in the request."""
+    """Return the reported units of a request. Without a report, return the least possible units."""
     error = answer.get("Error", {}).get("Code")
     if operation not in REPORTING or (error is not None and error not in BILLED_ERRORS):
         return {}

@@ -1,7 +1,7 @@
 """Packs (batches of up to 25 URLs) that wait for their host, in the `packs` table.
 
 Key: `backlog#<crawl>#<hash of the host>`. Sort key: `!` for the item with the place of the pack in
-flight, or the place of a waiting pack. `!` is written only if it is unchanged since the read.
+flight, or the place of a waiting pack. `!` is written only if it did not change after it was read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BACKLOG = "backlog#"
 OUT = "!"  # sorts before all places
-# Packs per read: a done one, one in flight, and the first waiting one.
+# Packs per read: a finished pack, the pack in flight, and the first waiting pack.
 PLACES_READ = 3
 
 
@@ -160,7 +160,7 @@ class DynamoBacklog:
         return True
 
     def _line_put(self, beginning: LeaseRequest) -> Item:
-        """Return a Put of the pack in flight, on condition that the item is as read."""
+        """Return a Put of a host's pack in flight. Its condition: the item has not changed."""
         fields = {
             "k": backlog_key(beginning.crawl, beginning.host),
             "part": OUT,

@@ -115,7 +115,10 @@ class DynamoBudgets:
         return counted
 
     def _grant_put(self, grant: dict[str, Any], counted: list[str], new: list[str]) -> Item:
-        """Return a Put of counted URLs that fails if another worker has written it."""
+        """Return a Put of a pack's counted URLs. It fails if another worker has changed the item.
+
+        `counted` are the stored URLs, to which the Put adds `new`.
+        """
         expires_at = self._clock.now_ms() // 1000 + self._retention_s
         fields = {**grant, "urls": [*counted, *new], "expires_at": expires_at}
         put: Item = {
@@ -160,7 +163,7 @@ def _budget_state(item: Item) -> BudgetState:
 
 
 def _reservation(taking: ReservationRequest) -> dict[str, Any]:
-    # If the response is lost, the client may reserve twice. That only reduces the rest.
+    # If the response is lost, the client may reserve twice. That only reduces the amount left.
     values = {
         ":amount": taking.amount,
         ":at": taking.at_ms,

@@ -1,8 +1,9 @@
 """Claims in the `urls` table: records that make a URL belong to one pack (batch of URLs).
 
 A claim lapses when it expires, or when it is stale: older than the dedup window or than the page's
-last change. TTL deletes items days late, so times are compared. A claim that replaces a lapsed one
-keeps it as `was`. Source: DynamoDB developer guide, "Working with expired items and time to live".
+last change. TTL deletes items days late, so readers compare the times. A claim that replaces a
+lapsed claim contains that claim as `was`. Source: DynamoDB developer guide, "Working with expired
+items and time to live".
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TAKE_OVER_TRIES = 5
 ABSENT = "attribute_not_exists(#pack)"
 AS_READ = "#pack = :pack AND #at = :at"
 # Fields of a replaced claim that are kept in `was`. `unasked` is set if the URL was never
-# requested: the claim then holds within its run only.
+# requested: the claim then counts within its run only.
 KEPT = ("crawl", "pack", "depth", "at", "expires_at", "unasked")
 
 
@@ -117,7 +118,10 @@ class DynamoFrontier:
     async def _take_over(
         self, claimer: Claimer, target: Target, standing: dict[str, Any] | None
     ) -> bool:
-        """Replace a lapsed or absent claim. Return whether the pack now holds the claim."""
+        """Replace a lapsed or absent claim. Return True if the pack now has the claim.
+
+        The last argument is the claim that was read.
+        """
         for _ in range(TAKE_OVER_TRIES):
             if standing is not None and standing["pack"] == claimer.pack:
                 return True
@@ -135,7 +139,10 @@ class DynamoFrontier:
         raise Transient(f"{target.url} is claimed again and again")
 
     async def _mark(self, crawl: Crawl, url: str, *, former: bool = False) -> None:
-        """Mark a run's claim as abandoned. With `former`, the claim that another run replaced."""
+        """Mark a run's claim as abandoned.
+
+        With `former`, mark the claim that another run replaced.
+        """
         within = "#was." if former else ""
         try:
             await self._dynamo.call(
@@ -153,7 +160,7 @@ class DynamoFrontier:
                 await self._mark(crawl, url, former=True)
 
     async def _give_back(self, pack: str, claim: dict[str, Any]) -> None:
-        """Remove a pack's claim, which may be current or kept in `was`."""
+        """Remove a pack's claim, which can be current or kept in `was`."""
         # Other workers may replace or restore it meanwhile. A later claim of the same pack is kept.
         at_ms = (claim if claim["pack"] == pack else claim.get("was", claim))["at"]
         for _ in range(TAKE_OVER_TRIES):
@@ -206,7 +213,7 @@ def _belongs_to(claim: Mapping[str, Any], pack: str, at_ms: int) -> bool:
 
 
 def _unchanged_condition(standing: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the condition that a claim is unchanged since the read, or still absent."""
+    """Return the condition that a claim has not changed after it was read, or is still absent."""
     if standing is None:
         return {"ConditionExpression": ABSENT}
     return {
@@ -235,7 +242,10 @@ def _key(name: str, url: str) -> str:
 
 
 def _holds(claim: Mapping[str, Any], claimer: Claimer, modified_at_ms: int | None) -> bool:
-    """Whether another pack's claim is valid: not expired and not stale."""
+    """Whether another pack's claim is valid for `claimer`: not expired and not stale.
+
+    It is stale if it is older than `modified_at_ms`, the page's last modification.
+    """
     seen = _seen_by(claimer, claim)
     if seen is None:
         return False
@@ -245,7 +255,7 @@ def _holds(claim: Mapping[str, Any], claimer: Claimer, modified_at_ms: int | Non
 
 
 def _seen_by(claimer: Claimer, claim: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the valid claim for a claimer. Claims that other runs abandoned are skipped."""
+    """Return the claim that counts for a claimer. Ignores claims that other runs abandoned."""
     seen: Mapping[str, Any] | None = claim
     while seen is not None and seen.get("unasked") and seen.get("crawl") != claimer.crawl:
         seen = seen.get("was")

@@ -2,9 +2,9 @@
 
 k            <crawl id>#count#<shard>
 n.<key>      one number per count (`n.claimed`, `n.fetched.ok`), which only grows
-u.<code>     the same for billed units. Short names, because each KB costs every commit
+u.<code>     the same for billed units. Short names, because each commit pays for each KB
 commits      number of commits, used as version
-closed       present once the crawl has ended. Commits are refused
+closed       present once the crawl has ended, so that commits are refused
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def add_counts(
 ) -> Item:
     """Return an Update that adds counts to an open shard within its quota of claims.
 
-    `unspent` is the number of claims that will be given back. It never decreases.
+    `unspent` is the number of claims that the shard has got back. It raises the quota, and never
+    decreases.
     """
     names: dict[str, str] = {}
     values: dict[str, Any] = {":one": 1}
@@ -103,7 +104,10 @@ def close_shard(
     rest: Counts,
     kept_s: int = CRAWL_KEPT_S,
 ) -> Item:
-    """Return an Update that closes an unchanged shard and adds the last counts."""
+    """Return an Update that adds the last counts (`rest`) to a shard and closes it.
+
+    It fails if the shard has changed after it was read (`seen`).
+    """
     update = assign({"closed": True, "expires_at": crawl.deletable_s(kept_s)})
     update["ConditionExpression"] = "attribute_not_exists(#closed) AND "
     if seen.commits:

@@ -174,7 +174,10 @@ class DynamoCrawls:
     async def _write_once(
         self, operation: str, nonce: str, condition: str, **parameters: Any
     ) -> bool:
-        """Write under a condition. A repetition of a successful write succeeds too."""
+        """Write under a condition, and return False if it fails.
+
+        A repetition by the client of a successful write returns True: the item has its `nonce`.
+        """
         try:
             await self._dynamo.call(
                 operation,

@@ -1,7 +1,7 @@
 """Find and delete all stored data about URLs, hosts and crawls in all tables.
 
-An item is changed only if it is unchanged since the read. An item of a newer version raises
-StoredNewer, because it may contain data that must be erased.
+An item is changed only if it did not change after it was read. An item of a newer version raises
+StoredNewer, because it might contain data that must be erased.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from orbweaver.model.version import FIELD
 
 WRITES_AT_ONCE = 16
 SAMPLE_PREFIX = "s."
-# A host with an error or a 429 in this time is kept, so that it is not requested too fast
+# A host with an error or a 429 within this time is kept, so that it is not requested too fast
 # (politeness/host_schedule.py).
 QUIET_MS = 30 * 60_000
 

@@ -23,7 +23,7 @@ def cookies_key(crawl_id: str, site: str) -> str:
 
 
 def cookies_of_key(key: str) -> tuple[str, str] | None:
-    """Return the crawl and the site of a cookies key. Other keys return None."""
+    """Return the crawl and the site in a key, or None if it is not a key of cookies."""
     if not key.startswith(COOKIES):
         return None
     crawl_id, _, site = key.removeprefix(COOKIES).partition("#")
@@ -31,7 +31,7 @@ def cookies_of_key(key: str) -> tuple[str, str] | None:
 
 
 def later(found: Host, known: Host) -> Host:
-    """Merge two reads of a host, because the later read may return older data."""
+    """Merge a new read of a host (`found`) into an earlier one, because it might be older data."""
     latest = known if known.blocked_until_ms > found.blocked_until_ms else found
     robots = max(
         (entry for entry in (known.robots, found.robots) if entry),
@@ -83,7 +83,7 @@ def compress(body: bytes) -> bytes:
 
 
 def if_as_seen(table: str, state: Host, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an update that fails if the host's failures or block have changed."""
+    """Return an update that fails if the host's failures or block differ from `state`."""
     update = assign(fields)
     values, conditions = {}, []
     for name, seen in (("failures", state.failures), ("blocked_until", state.blocked_until_ms)):

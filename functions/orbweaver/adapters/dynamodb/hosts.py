@@ -1,6 +1,6 @@
 """Hosts in the `hosts` table: times of the next requests, blocks, robots.txt files and cookies.
 
-- `<host>`: `tat` (when the next request may start), `line`, `blocked_until`, `strikes`,
+- `<host>`: `tat` (earliest time of the next request), `line`, `blocked_until`, `strikes`,
   `struck_at`, `failures`, `failed_at`. The item is small, so a reservation costs one write unit.
 - `<host>#robots`: the robots.txt, compressed. `cookies#<crawl>#<site>`: a site's cookies.
 """
@@ -47,11 +47,12 @@ NEVER_MS = -1_000_000
 RESERVE_TRIES = 5
 HOST_KEPT_S = 30 * 86_400
 COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts seven days at most
-# Cache of a container: hosts, and bytes of robots.txt files.
+# Limits of a container's cache: number of hosts, and bytes of robots.txt files.
 HOSTS_MAX = 4_096
 ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
 
-# Two forms of a reservation, because update expressions have no maximum (GCRA, see
+# Conditions of a reservation if `tat` is ahead of now, or behind. There are two forms, because
+# update expressions have no maximum (GCRA, see
 # politeness/host_schedule.py). A wrong guess costs one failed write, which returns the item.
 NOT_BLOCKED = "(attribute_not_exists(#blocked_until) OR #blocked_until <= :now)"
 AHEAD = f"#tat > :now AND #tat <= :latest AND {NOT_BLOCKED}"
@@ -150,7 +151,7 @@ class DynamoHosts:
     def _line_up(
         self, state: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
     ) -> Slots:
-        """Reserve no request, and return when to ask again."""
+        """Return no slots, but the time at which the caller should ask again."""
         busy_until_ms = max(state.tat_ms, state.blocked_until_ms)
         return_at_ms, line_ms = join_queue(
             state.line_ms, busy_until_ms, wanted, spacing_ms, now_ms, until_ms
@@ -214,7 +215,7 @@ class DynamoHosts:
             self._refresh(state, answer["Attributes"])
 
     async def release(self, host: str, from_ms: int, to_ms: int) -> None:
-        """Do nothing: containers rely on a `tat` that only grows, and a write costs money."""
+        """Do nothing: containers rely on request times that only grow, and a write costs money."""
 
     async def take_probe(self, host: str, until_ms: int, now_ms: int) -> bool:
         state = await self.read_host(host)

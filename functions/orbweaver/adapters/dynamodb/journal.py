@@ -24,7 +24,7 @@ PUTS_AT_ONCE = 4
 async def write_blob(
     dynamo: Dynamo, table: str, pack_id: str, blob: bytes, *, version: int, expires_s: int
 ) -> dict[str, Any]:
-    """Write the chunks of a long journal. Return the fields of the head item."""
+    """Return the fields of a journal's head item. If `blob` is long, write it as chunks first."""
     if len(blob) <= BLOB_BYTES_MAX:
         return {FIELD: version, "blob": blob}
     digest = blake2b(blob, digest_size=16).hexdigest()

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 STRIKES = "strikes"
-# Exceeds the retention of every crawl that can be resumed.
+# Retention of parked packs. It exceeds the retention of every crawl that can be resumed.
 PARKED_KEPT_S = 365 * 86_400
 
 
@@ -76,7 +76,7 @@ class DynamoPacks:
         self._crawls = crawls_table
         self._retention_s = ledger_retention_s
         self._crawl_kept_s = crawl_retention_s
-        # Yields the crawl's AWS usage for the commit. An exception puts it back.
+        # Yields the crawl's AWS usage for its commit. If the commit raises, the next gets it.
         self._booking = booking
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:

@@ -1,6 +1,6 @@
 """Page records in the `pages` table: one item per URL and crawl, partitioned by day and shard.
 
-A key follows from its record, so storing a record twice changes nothing. Records past their
+A key derives from its record, so storing a record twice changes nothing. Records past their
 retention are not returned.
 """
 

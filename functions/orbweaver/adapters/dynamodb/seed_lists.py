@@ -33,7 +33,7 @@ LISTS_KEPT = 8
 # Fields of the item: the digest of the list, its chunks, and its erasures.
 DIGEST, CHUNKS, ERASURES = "seeds_digest", "seeds_chunks", "seeds_erasures"
 
-# Seeds and sitemaps.
+# A seed list: the URLs of seeds, and the URLs of sitemaps.
 Listed: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 
@@ -81,7 +81,7 @@ class SeedLists:
         )
 
     async def read(self, fields: Mapping[str, Any]) -> Crawl:
-        """Return a crawl with its list. Raises NewerVersion."""
+        """Return the crawl of an item, with its seed list. Raises NewerVersion."""
         crawl = crawl_codec.from_fields(dict(fields))
         if DIGEST not in fields:
             return crawl
@@ -96,7 +96,10 @@ class SeedLists:
         return replace(crawl, seeds=listed[0], sitemap_urls=listed[1])
 
     async def erase(self, crawl: Crawl) -> dict[str, Any]:
-        """Remove URLs that `crawl` has lost from the stored list. Return fields for its item."""
+        """Remove the URLs that `crawl` has no more from the stored list.
+
+        Return fields for its item.
+        """
         answer = await self.dynamo.call(
             "get_item", TableName=self.table, Key=to_item({"k": crawl.id}), ConsistentRead=True
         )

@@ -28,7 +28,7 @@ GET_KEYS_MAX = 100
 WRITES_MAX = 25
 TRANSACTION_TRIES = 10
 BATCHES_AT_ONCE = 8
-# An item holds 400 KB. This leaves room for its other attributes and all names.
+# Maximum size of a blob. An item holds 400 KB, with its other attributes and all names.
 BLOB_BYTES_MAX = 350 * 1024
 
 CONDITION_FAILED = "ConditionalCheckFailed"
@@ -39,7 +39,7 @@ EXPRESSIONS = tuple(
 
 
 class ConditionFailed(Exception):
-    """A condition did not hold. `item` is the stored item at that moment, or {}."""
+    """A write's condition was false. `item` is the stored item at that moment, or {}."""
 
     def __init__(self, item: Item | None) -> None:
         super().__init__("condition failed")
@@ -73,7 +73,7 @@ class Dynamo:
         self._random = random
 
     async def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Call the client. Raises ConditionFailed or Cancelled if a condition does not hold."""
+        """Call the client. Raises ConditionFailed or Cancelled if a condition is false."""
         with clients.translated(operation):
             try:
                 call = getattr(self._client, operation)
@@ -177,7 +177,7 @@ class Dynamo:
         raise Transient("batch_execute_statement: items are left unprocessed")
 
     async def transact(self, actions: Sequence[Item]) -> None:
-        """Write all actions or none. Raises Cancelled if a condition fails."""
+        """Write all actions or none. Raises Cancelled if a condition is false."""
         named = [{kind: _named(one) for kind, one in action.items()} for action in actions]
         for attempt in range(1, TRANSACTION_TRIES + 1):
             try:

@@ -1,6 +1,6 @@
-"""The machine's clock, and a clock that ignores later settings of it.
+"""The machine's clock, and a steady clock that ignores changes of the machine's clock.
 
-A person or a time service may set the machine's clock during a crawl. A local crawl needs one
+A person or a time service might set the machine's clock during a crawl. A local crawl needs one
 steady time for delays, records and deadlines.
 """
 
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 
 JUMP_MS_MIN = 5_000
-# Includes the time that the machine sleeps, if the system has such a clock.
+# Clock of the time since boot. It includes the time that the machine sleeps, if the system has such
+# a clock.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ def _passed_ms() -> int:
 
 @dataclass(slots=True)
 class _Epoch:
-    """The process's time minus the time since boot. `jumped_ms` is the last reported jump."""
+    """`ahead_ms`: the process's time minus the time since boot. `jumped_ms`: last reported jump."""
 
     ahead_ms: int
     jumped_ms: int = 0
@@ -49,7 +50,7 @@ def _epoch() -> _Epoch:
 
 
 class SteadyClock(SystemClock):
-    """Time of the start plus elapsed time. All instances in a process share the start."""
+    """The time at the start of the process plus the elapsed time. All instances share the start."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class SteadyClock(SystemClock):
         wall_ms: Callable[[], int] | None = None,
         passed_ms: Callable[[], int] = _passed_ms,
     ) -> None:
-        """`on_jump` receives the milliseconds by which the machine's clock was set."""
+        """`on_jump` is called with the milliseconds by which the machine's clock was moved."""
         self._wall_ms = wall_ms or super().now_ms
         self._passed_ms = passed_ms
         self._epoch = _Epoch(wall_ms() - passed_ms()) if wall_ms else _epoch()

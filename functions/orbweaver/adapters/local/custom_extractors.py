@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
     from orbweaver.parsing.page import Page
 
-# Name of the deployed module. The user's file may have another name.
+# Name of the deployed module. The user's file can have another name.
 MODULE = "orbweaver_extractor"
 
 
@@ -26,7 +26,10 @@ class ExtractorError(Exception):
 
 
 def deployed(module: str) -> Mapping[str, Extractor]:
-    """Return the functions of a module, given by name or file. A broken module's all fail."""
+    """Return the functions of a module, given by name or file.
+
+    If the module cannot be imported, every function exists and fails.
+    """
     if not module:
         return {}
     if module.endswith(".py"):

@@ -20,7 +20,7 @@ from orbweaver.model.errors import Permanent, PortError, Transient, check_cut, c
 from orbweaver.model.ports import Print
 
 PARTIAL = ".partial"
-# Errors that end by themselves, or when there is space.
+# Errors after which a retry can succeed: they end by themselves, or when the disk has space.
 TRANSIENT_ERRORS = frozenset(
     {
         errno.EAGAIN,
@@ -93,7 +93,7 @@ class FolderFiles:
 
     @contextmanager
     def _partial(self, key: str) -> Iterator[Path]:
-        """Yield a temporary path that is renamed to the file's path at the end."""
+        """Yield a temporary path, which is renamed to the file's path after the block."""
         with _port_errors(key):
             path = self._path(key)
             path.parent.mkdir(parents=True, exist_ok=True)

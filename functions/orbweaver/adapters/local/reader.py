@@ -1,8 +1,8 @@
 """Read pages: light pages in the worker's event loop, others in one child process with a budget.
 
 The kernel limits the child's CPU time, memory and wall-clock time. The child reads one page at a
-time, and hosts take turns. Results that it sent before its death count. The child has no AWS
-credentials, and the worker decodes only known types from it, because pages are untrusted.
+time, and hosts take turns. If the child dies, the results that it has sent are used. The child has
+no AWS credentials, and the worker decodes only known types from it, because pages are untrusted.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ from orbweaver.worker.page_reading import (
 if TYPE_CHECKING:
     from orbweaver.extraction.extract import Extractor
 
-# Enough on a busy machine for a page that needs 1 s of CPU.
+# Time limit of a page. It is enough on a busy machine for a page that needs 1 s of CPU.
 WALL_S = 15.0
 ATTEMPTS_MAX = 2
 STDERR = 2
 PR_SET_DUMPABLE = 4
 ENDING_S = 2.0  # for the exit of the child, after it closed its socket
-# Bodies of waiting pages.
+# Limit of the bodies of all pages that wait for the child.
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 _CREDENTIALS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
 _STARTS = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
     " from orbweaver.adapters.local.reader_child import main; main(sys.argv[2])"
 )
-# Only the page can cause these signals. A busy machine may cause other deaths, so the page is then
-# read once more.
+# Signals that only the page can cause. A busy machine can cause other deaths of the child, so the
+# page is then read once more.
 _CRASHES = frozenset(
     {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGPROF}
 )
 
 Ticket: TypeAlias = "asyncio.Future[None]"
-# A rule for which a reader parses any page into a tree.
+# An item rule that makes a reader parse any page into a tree.
 _NEEDS_TREE = ItemRule(name="tree", match="", fields=(Field(name="title", where="title"),))
 
 
@@ -86,7 +86,7 @@ class ReaderError(RuntimeError):
 
 
 class InPlaceReader:
-    """Reads all pages in the worker."""
+    """Reads all pages in the worker's process, without limits on CPU time and memory."""
 
     def __init__(self, extractors: Mapping[str, Extractor] | None = None) -> None:
         self._extractors = extractors
@@ -98,8 +98,8 @@ class InPlaceReader:
 class FunctionReader:
     """Reads pages with extractor functions of the running program, one at a time in a thread.
 
-    Another reader reads everything else first, so that this process parses no page into a tree that
-    exceeds the limits of a page.
+    Another reader first reads each page without these functions. So this process parses no page
+    into a tree that exceeds the limits of a page.
     """
 
     def __init__(self, others: BudgetReader, functions: Mapping[str, Extractor]) -> None:
@@ -119,7 +119,7 @@ class FunctionReader:
 
 
 class BudgetReader:
-    """Reads light pages in the worker and others in a child. A container has one."""
+    """Reads light pages in the worker and others in a child process. A container has one reader."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ def hide_process() -> None:
 
 
 class Child:
-    """A process that reads one page after another."""
+    """A child process that reads one page after another."""
 
     def __init__(self, extractor: str) -> None:
         """Start the process. Raises OSError."""
@@ -266,7 +266,7 @@ class Child:
         return said
 
     def broken_off(self, why: str) -> PageReading | Costly:
-        """Return the results that the child found before it died."""
+        """Return the results that the child sent before it died, with the reason of its death."""
         why = f"reading its {self.reading.left}: {why}"
         if self.reading.page is None:
             return Costly(why=why)
@@ -324,7 +324,7 @@ class Turns:
 
     @asynccontextmanager
     async def taken(self, host: str, wait_s: float) -> AsyncIterator[bool]:
-        """Wait up to `wait_s` seconds for a turn, and yield whether it came."""
+        """Wait up to `wait_s` seconds for the lock, and yield True if the block has it."""
         got = await self._take(host, wait_s)
         try:
             yield got
@@ -350,7 +350,7 @@ class Turns:
         return True
 
     def _leave(self, host: str, ticket: Ticket) -> bool:
-        """Stop waiting. Return False if the turn had come."""
+        """Stop waiting. Return False if the lock was already passed to this ticket."""
         queue = self._waiting.get(host)
         if queue is None or ticket not in queue:
             return False

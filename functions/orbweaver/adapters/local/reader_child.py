@@ -1,7 +1,7 @@
 """Child process that reads pages one by one, each within a budget of CPU time and memory.
 
 Python code is interrupted after `SOFT_S` CPU seconds. At `CPU_S` the kernel kills a process that is
-still inside a library. The address space may grow by `MEMORY_BYTES` per page.
+still inside a library. The address space can grow by `MEMORY_BYTES` per page.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 SOFT_S = 0.6
 WALL_S = 20.0  # if the parent is gone, or the page's extractor sleeps
 NICE = 10  # requests come before costly pages
-# The process ends after a page that leaves more in memory, so that later pages have their budget.
+# The process ends after a page that leaves more in memory, so that each page has its full budget.
 KEPT_BYTES_MAX = 100 * 1024 * 1024
 TRACE_CHARS_MAX = 4_000
-# Limit of the address space outside of a page.
+# Limits of the address space while no page is read.
 FREE = resource.getrlimit(resource.RLIMIT_AS)
 
 

@@ -16,7 +16,7 @@ LENGTH = struct.Struct(">Q")
 PIECE_BYTES = 262_144
 SAID_BYTES_MAX = 64 * 1024 * 1024
 
-# The child processes untrusted pages.
+# Types that the worker decodes. No others, because the child processes untrusted pages.
 _ALLOWED = frozenset(
     {
         ("orbweaver.worker.page_reading", "PageReading"),
@@ -31,7 +31,10 @@ _ALLOWED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingEnd:
-    """The child has finished a page. `why` is the reason or traceback if it did not complete."""
+    """Last message of the child about a page.
+
+    `why`: reason or traceback if the page is not complete.
+    """
 
     why: str | None = None
     fault: str | None = None  # type and place of an exception

@@ -1,8 +1,8 @@
-"""Deliver files over SFTP, resume after a break, and publish each file whole.
+"""Deliver files over SFTP, resume interrupted transfers, and publish only complete files.
 
 A file is sent as `<name>.<start of its SHA-256>.part`, in windows that the server acknowledges one
-by one. When complete, the part is renamed. Sources: draft-ietf-secsh-filexfer-02 (SFTP 3),
-OpenSSH's PROTOCOL (its extensions), asyncssh 2.24.
+by one. The complete part is renamed. Sources: draft-ietf-secsh-filexfer-02 (SFTP 3), OpenSSH's
+PROTOCOL (its extensions), asyncssh 2.24.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from orbweaver.exporting.manifest import File
 from orbweaver.model.errors import Transient, check_size
 from orbweaver.model.ports import Clock, Files
 
-# A part resumes at the start of its last window: requests within a window may overtake each other.
-# Do not change this, because parts written with another size would be misread.
+# A part resumes at the start of its last window, because requests within a window can overtake each
+# other. Do not change this size, because parts written with another size would be misread.
 WINDOW_BYTES = 4 * 1024 * 1024
-# Read back before resuming, because a server that crashed may have lost bytes.
+# Bytes that are read back and compared before a transfer resumes. A server that crashed might have
+# lost some.
 COMPARED_BYTES = 64 * 1024
 AT_ONCE = 16
 DIGITS = 16
-# Parts are never truncated, so two writers of one part write the same bytes to the same places.
+# Flags to open a part. Parts are never truncated, so two writers of one part write the same bytes
+# to the same places.
 GROWING = asyncssh.FXF_WRITE | asyncssh.FXF_CREAT
 # Timeout of a window. It equals a minimum rate of 35 KB/s.
 OPERATION_S = 120
@@ -45,7 +47,7 @@ class SftpCourier:
     def __init__(
         self, sftp: asyncssh.SFTPClient, *, files: Files, prefix: str, folder: str, clock: Clock
     ) -> None:
-        """Deliver files with `prefix` to `folder`, which may be relative to the login folder."""
+        """Deliver files below `prefix` to `folder`, which can be relative to the login folder."""
         self._sftp = sftp
         self._files = files
         self._prefix = prefix
@@ -134,7 +136,7 @@ class SftpCourier:
     # --- growing a file ---------------------------------------------------------------------
 
     async def _begun(self, part: str, file: File) -> tuple[int, hashlib._Hash]:
-        """Return where to resume a part, and the hash of the bytes before."""
+        """Return the offset to resume a part at, and the hash of the file's bytes before it."""
         size = await self._size(part)
         if size is not None and size > file.bytes:
             await self._unlink(part)
@@ -169,7 +171,10 @@ class SftpCourier:
         digest: hashlib._Hash,
         deadline_ms: int,
     ) -> bool:
-        """Write a file's windows from `start`. Return False if time ran out before the last."""
+        """Write a file's windows from `start`.
+
+        Return False if `deadline_ms` passed before the last.
+        """
         ahead = await self._window(file, start)
         for offset in range(start, file.bytes, WINDOW_BYTES):
             window, following = ahead, offset + WINDOW_BYTES
@@ -186,7 +191,10 @@ class SftpCourier:
     async def _put(
         self, remote: asyncssh.SFTPClientFile, body: bytes, offset: int, whole: tuple[str, int]
     ) -> None:
-        """Write a window. An error contains the progress of the `whole` file and the reason."""
+        """Write a window. An error contains the reason and the progress of the `whole` file.
+
+        `whole` is the path and size of the file.
+        """
         try:
             await _with_timeout(remote.write(body, offset))
         except asyncssh.SFTPFailure as error:

@@ -182,7 +182,7 @@ async def _dial(server: Server, allowed: Allowed) -> socket.socket:
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Raise `Transient` or `Permanent` for errors of SSH and SFTP."""
+    """Raise `Transient` or `Permanent` for errors of SSH and SFTP. `what` begins the message."""
     try:
         yield
     except (Permanent, Transient, asyncssh.HostKeyNotVerifiable):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
-# The time at which a pack was last sent is used for one minute only.
+# Retention of the time at which a pack was last sent, which is used for one minute only.
 SENDING_KEPT_S = 86_400
 _WAITING = (
     "SELECT place, body, due, ifnull(at, 0)"
@@ -98,7 +98,7 @@ class SqliteBacklog:
 
 
 def read_line(db: sqlite3.Connection, crawl: str, host: str) -> tuple[str, str, int]:
-    """Return the place of the pack in flight, its starter's name, and the count of changes."""
+    """Return the place of a host's pack in flight, its holder's name, and the number of changes."""
     found: tuple[str, str, int] | None = db.execute(
         "SELECT out, name, edits FROM lines WHERE crawl = ? AND host = ?", (crawl, host)
     ).fetchone()

@@ -1,7 +1,7 @@
 """Claims: the records that make a URL belong to one pack (batch of URLs) of a crawl.
 
 The rules are the same as on DynamoDB (adapters/dynamodb/claims.py). One transaction reads and
-writes the claims of up to one slice of URLs.
+writes the claims of a limited number of URLs (`slices`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ClaimRow:
     depth: int
     at: int
     expires: int
-    # The URL will never be requested by this run. Other runs may claim it.
+    # This run will never request the URL. Other runs can claim it.
     unasked: bool = False
     was: ClaimRow | None = None
 
@@ -195,7 +195,7 @@ def _key(name: str, url: str) -> int:
 
 
 def _seen_by(claimer: Claimer, claim: ClaimRow) -> ClaimRow | None:
-    """Return the valid claim for a claimer. Claims that other runs abandoned are skipped."""
+    """Return the claim that counts for a claimer. Ignores claims that other runs abandoned."""
     seen: ClaimRow | None = claim
     while seen is not None and seen.unasked and seen.crawl != claimer.crawl:
         seen = seen.was
@@ -203,6 +203,9 @@ def _seen_by(claimer: Claimer, claim: ClaimRow) -> ClaimRow | None:
 
 
 def _holds(seen: ClaimRow, claimer: Claimer, modified_at_ms: int | None) -> bool:
-    """Whether another pack's claim is valid: not expired and not stale."""
+    """Whether another pack's claim is valid for `claimer`: not expired and not stale.
+
+    It is stale if it is older than `modified_at_ms`, the page's last modification.
+    """
     stale_before_ms = max(claimer.stale_before_ms, modified_at_ms or 0)
     return seen.expires > claimer.at_ms // 1000 and seen.at >= stale_before_ms

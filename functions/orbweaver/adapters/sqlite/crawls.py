@@ -1,7 +1,7 @@
 """Definitions, states and counters of crawls.
 
-A crawl is one row: its fields as JSON, and separate columns for conditions. A write keeps fields of
-other releases.
+A crawl is one row: its fields as JSON, and separate columns for conditions. A write keeps fields
+that only other releases use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
-# Decoded crawls with many seeds are cached, because a live screen reads its crawl every 0.2 s.
+# Cache of decoded crawls with many seeds: minimum length of their JSON, and number of crawls. A
+# live screen reads its crawl every 0.2 s.
 LONG_CHARS, LONG_KEPT = 100_000, 2
 LIVE = (State.RUNNING, State.PAUSED)
 

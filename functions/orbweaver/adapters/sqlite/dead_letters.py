@@ -8,13 +8,13 @@ from orbweaver.adapters.sqlite.messages import Outgoing, QueueName, ReceivedMess
 from orbweaver.frontier.dead_letters import DeadLetter
 from orbweaver.frontier.messages import MessageSource
 
-# The queue to which a dead letter is sent again.
+# The queue to which a dead letter is sent again, by its source.
 _HOMES = {MessageSource.PACKS: QueueName.CRAWL, MessageSource.SEEDS: QueueName.SEEDS}
 _PACK_QUEUES = (MessageSource.PACKS, QueueName.CRAWL, QueueName.EXPRESS)
 
 
 class SqliteDeadLetters:
-    """The dead-letter queue."""
+    """The dead-letter queue of a store."""
 
     def __init__(self, messages: SqliteMessages) -> None:
         self._messages = messages

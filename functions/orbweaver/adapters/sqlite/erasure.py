@@ -1,7 +1,7 @@
 """Find and delete all stored data about URLs, hosts and crawls.
 
-A row is changed only if it is unchanged since the read. A row of a newer version raises
-StoredNewer, because it may contain data that must be erased.
+A row is changed only if it did not change after it was read. A row of a newer version raises
+StoredNewer, because it might contain data that must be erased.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
 ROWS_AT_ONCE = 500
-# A host with an error or a 429 in this time is kept, so that it is not requested too fast
+# A host with an error or a 429 within this time is kept, so that it is not requested too fast
 # (politeness/host_schedule.py).
 QUIET_MS = 30 * 60_000
 # Tables whose rows belong to a crawl, in addition to `crawls`.

@@ -1,6 +1,6 @@
 """Hosts: times of the next requests, blocks, robots.txt files and cookies.
 
-A reservation of request times is one transaction. It applies `politeness/host_schedule.py`.
+One transaction reserves request times, by the rules in `politeness/host_schedule.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HOST_KEPT_S = 30 * 86_400
 COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts seven days at most
 ROBOTS_BYTES_MAX = 512 * 1024
-# Cache of robots.txt in a process: each pack reads it, and it changes once a day.
+# Limits of a process's cache of robots.txt files. Each pack reads them, and they change once a day.
 ROBOTS_KEPT_MAX = 4_096
 ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
 COLUMNS = "tat, line, blocked_until, strikes, struck_at, failures, failed_at"

@@ -35,7 +35,7 @@ class QueueName(StrEnum):
     FAILED_EVENTS = "failed-events"
 
 
-# Dead-letter queues. Messages of other queues can be taken without a limit.
+# Dead-letter queue of each queue. Messages of other queues can be taken without a limit.
 DEAD = {
     QueueName.CRAWL: QueueName.DEAD_LETTERS,
     QueueName.EXPRESS: QueueName.DEAD_LETTERS,
@@ -48,21 +48,22 @@ DEAD = {
 
 # Longer than any delay, and than any time for which a taken message is hidden.
 AHEAD_MS_MAX = 3_600_000
-# A process takes a message beyond its share after this time. Idle processes look more often.
+# A process takes a message beyond its share if the message has been due for this time. Idle
+# processes check the queue more often.
 LEFT_MS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """How processes share a queue, so that each holds an equal number of messages."""
+    """Rule by which processes share a queue, so that each holds an equal number of messages."""
 
-    processes: Callable[[], int]  # with this one. Called only if there are messages
-    held_max: int  # by one process
+    processes: Callable[[], int]  # counts all, this one included. Called only if there are messages
+    held_max: int  # messages that one process holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A message to send. Only dead letters have `source` (a queue) and `reason`."""
+    """A message to send. Only dead letters have `source` (their queue) and `reason`."""
 
     body: str
     group: str = ""
@@ -107,13 +108,13 @@ class SqliteMessages:
         self._store = store
         self._clock = clock
         self._receive_max = receive_max
-        # Id of this process, stored with its messages, so that others can return them if it dies.
+        # Id of this process, stored with its messages. If it dies, other processes requeue them.
         self.holder: str | None = None
         # The last group of each queue from which a message was taken.
         self._last: dict[QueueName, str] = {}
 
     def send(self, queue: QueueName, outgoing: Iterable[Outgoing]) -> None:
-        """Put messages on a queue, all or none."""
+        """Put messages on a queue: all of them, or none if it fails."""
         now_ms = self._clock.now_ms()
         rows = [
             (
@@ -140,7 +141,10 @@ class SqliteMessages:
             )
 
     def bring_near(self) -> None:
-        """Make messages due that are over `AHEAD_MS_MAX` ahead, because the clock was set back."""
+        """Make messages due now if they are due in more than `AHEAD_MS_MAX`.
+
+        Such a message was sent before the clock was set back.
+        """
         now_ms = self._clock.now_ms()
         with self._store.writing() as db:
             far_ms = now_ms + AHEAD_MS_MAX
@@ -149,7 +153,10 @@ class SqliteMessages:
     def take(
         self, queue: QueueName, count_max: int, hold_s: float, sharing: Sharing | None = None
     ) -> tuple[ReceivedMessage, ...]:
-        """Take due messages and hide them from other readers for `hold_s` seconds."""
+        """Take due messages and hide them from other readers for `hold_s` seconds.
+
+        With `sharing`, a process takes no more than its share of the queue's messages.
+        """
         now_ms = self._clock.now_ms()
         due_ms = self.next_due_ms(queue)
         if due_ms is None or due_ms > now_ms:  # most calls end here, without the write lock
@@ -169,7 +176,7 @@ class SqliteMessages:
         return tuple(_message(self._store.id, row) for row in taken)
 
     def _share(self, queue: QueueName, now_ms: int, sharing: Sharing) -> int:
-        """Return the number of messages that this process may still take."""
+        """Return how many messages this process can take until it holds its share."""
         # Read before the take's transaction, so that a call without a share needs no write lock. If
         # two processes read at once, each takes the share that is fair without the other.
         processes = sharing.processes()
@@ -211,7 +218,7 @@ class SqliteMessages:
     def _due(
         self, db: sqlite3.Connection, queue: QueueName, now_ms: int, count_max: int
     ) -> list[int]:
-        """Pick messages round-robin: one of each group, then the next of each."""
+        """Pick due messages round-robin: one of each group, then the next of each."""
         after = self._last.get(queue, "")
         groups = [*_groups(db, queue, after), *_groups(db, queue, None, after)]
         picked: list[list[tuple[int, str]]] = []
@@ -231,14 +238,17 @@ class SqliteMessages:
         return [number for number, _ in turns[:count_max]]
 
     def delete(self, handles: Iterable[str]) -> None:
-        """Delete messages. A message that was taken again since then stays."""
+        """Delete messages. A handle has no effect if its message was taken again."""
         taken = [_parse_handle(handle) for handle in handles]
         if taken:
             with self._store.writing() as db:
                 db.executemany("DELETE FROM messages WHERE n = ? AND takes = ?", taken)
 
     def show(self, handles: Iterable[str], after_s: float = 0) -> None:
-        """Make messages visible after `after_s` seconds, unless they were taken again."""
+        """Make messages visible after `after_s` seconds.
+
+        Messages that were taken again stay hidden.
+        """
         due_ms = self._clock.now_ms() + round(after_s * 1000)
         taken = [(due_ms, *_parse_handle(handle)) for handle in handles]
         if taken:  # usually empty, and then no write lock is needed
@@ -248,9 +258,10 @@ class SqliteMessages:
                 )
 
     def release(self, queue: QueueName, group: str, text: str, after_s: float) -> bool:
-        """Make messages due that this process sent, holds and never received.
+        """Make messages due that this process sent and works on, but never received.
 
-        Their bodies contain `text`. Returns True if there was one.
+        Their bodies contain `text`, and they become due after `after_s` seconds. Returns True if
+        there was one.
         """
         now_ms = self._clock.now_ms()
         due_ms = now_ms + round(after_s * 1000)
@@ -290,7 +301,7 @@ class SqliteMessages:
         )
 
     def retries_of(self, group: str, most: int) -> list[tuple[str, int]]:
-        """Return bodies and due times (ms) of messages that will retry URLs later."""
+        """Return bodies and due times (ms) of the next messages of a group that will retry URLs."""
         rows = self._store.rows(
             "SELECT body, due FROM messages WHERE queue IN (?, ?) AND grp = ? AND due > ?"
             " AND holder IS NULL AND body LIKE '%\"failed\":%' ORDER BY due LIMIT ?",
@@ -299,7 +310,10 @@ class SqliteMessages:
         return [(str(body), int(at_ms)) for body, at_ms in rows]
 
     def in_work_of(self, group: str | None = None, most: int = -1) -> list[tuple[str, int]]:
-        """Return bodies and start times (ms) of messages that processes hold, by group or all."""
+        """Return bodies and start times (ms) of messages that processes hold.
+
+        Without `group`, the messages belong to all groups.
+        """
         chosen, groups = ("", ()) if group is None else (" AND grp = ?", (group,))
         rows = self._store.rows(
             "SELECT body, coalesce(first_taken_at, sent_at) AS since FROM messages"  # noqa: S608
@@ -324,7 +338,10 @@ class SqliteMessages:
 def _groups(
     db: sqlite3.Connection, queue: QueueName, after: str | None, last: str | None = None
 ) -> Iterator[str]:
-    """Yield a queue's groups in order, after `after` and up to `last`, one index step each."""
+    """Yield a queue's groups in order, after `after` and up to `last`.
+
+    Each costs one index step.
+    """
     beyond, at = ("grp >= ?", "") if after is None else ("grp > ?", after)
     while True:
         row = db.execute(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
 
-# For packs of paused crawls. Exceeds the retention of every crawl that can be resumed.
+# Retention of parked packs. It exceeds the retention of every crawl that can be resumed.
 PARKED_KEPT_S = 365 * 86_400
 LEDGER_COLUMNS = (FIELD, "children", "surplus", "sent")
 
@@ -193,7 +193,7 @@ class SqlitePacks:
 
 
 def _recall(db: sqlite3.Connection, pack_id: str) -> Recalled | None:
-    """Read everything stored about a pack. `newer` names an item of a newer version."""
+    """Read everything stored about a pack. An item of a newer version is described in `newer`."""
     recalled: Recalled | None = None
     row = db.execute("SELECT strikes FROM strikes WHERE pack = ?", (pack_id,)).fetchone()
     if row is not None:

@@ -1,6 +1,6 @@
 """Page records, sorted by day, shard and key.
 
-A key follows from its record, so storing a record twice changes nothing. Records past their
+A key derives from its record, so storing a record twice changes nothing. Records past their
 retention are not returned.
 """
 
@@ -95,7 +95,7 @@ class SqlitePages:
             behind = rows[-1][0]
 
     def stored_after(self, behind: int, crawl: str) -> Iterator[tuple[int, PageRecord]]:
-        """Yield a crawl's records with their row numbers, in stored order."""
+        """Yield a crawl's records in stored order, with row numbers, after row `behind`."""
         while True:
             rows = self._store.rows(
                 "SELECT n, k, fields FROM pages WHERE n > ? ORDER BY n LIMIT ?",

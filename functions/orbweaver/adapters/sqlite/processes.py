@@ -43,7 +43,10 @@ class StoreProcesses:
             os.close(number)
 
     def ended(self) -> Iterator[str]:
-        """Yield the id of each process that died, to one caller only."""
+        """Yield the id of each process that died.
+
+        If several processes ask, only one of them gets the id.
+        """
         for path in self._files():
             with _opened(path) as number:
                 if number is not None and _try_lock(number):
@@ -55,7 +58,7 @@ class StoreProcesses:
         return len(self.pids())
 
     def pids(self) -> tuple[int, ...]:
-        """List the ids that the system gave these processes."""
+        """List the system's process ids of the processes that work on the store."""
         found = []
         for path in self._files():
             is_alive = path.name == self.own
@@ -103,7 +106,7 @@ def _opened(path: Path) -> Iterator[int | None]:
 
 
 def _try_lock(number: int) -> bool:
-    """Lock a file and return True, or return False if another process holds the lock."""
+    """Lock a file and return True, or return False if another process has locked it."""
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -64,7 +64,7 @@ class SqliteQueue:
         return self._messages.release(lane, pack.crawl, f'"pack":"{pack.id}"', delay_s)
 
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
-        """Do nothing: a store returns failed messages within seconds."""
+        """Do nothing, because a store makes failed messages visible within seconds anyway."""
 
     async def dead_letter(
         self, body: str, reason: str, source: MessageSource = MessageSource.PACKS
@@ -73,7 +73,7 @@ class SqliteQueue:
 
 
 class SqliteOrders:
-    """The queue of exports to make."""
+    """The queue of export orders."""
 
     def __init__(self, messages: SqliteMessages) -> None:
         self._messages = messages

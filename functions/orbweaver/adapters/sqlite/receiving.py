@@ -1,6 +1,6 @@
 """Receive messages from a queue, and acknowledge them one by one.
 
-If the reader dies, its messages become visible again when their `hold_s` ends.
+If a reader dies, its messages become visible again when their `hold_s` ends.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SqliteInbox:
             await self._clock.sleep(min(LOOK_S, left_ms / 1000))
 
     async def delete(self, taken: Sequence[ReceivedMessage]) -> None:
-        """Acknowledge messages. A message that another reader has taken since then stays."""
+        """Delete processed messages. A message that another reader has taken again is kept."""
         self._messages.delete(message.handle for message in taken)
 
     async def show(self, taken: Sequence[ReceivedMessage], after_s: float = 0) -> None:

@@ -1,4 +1,4 @@
-"""Schedules by name."""
+"""Schedules of crawls, by name."""
 
 from __future__ import annotations
 
@@ -51,11 +51,14 @@ class SqliteSchedules:
             return db.execute("DELETE FROM schedules WHERE name = ?", (name,)).rowcount == 1
 
     def fired_ms(self, name: str) -> int | None:
-        """Return the time up to which due runs were handled. A new schedule has None."""
+        """Return the time up to which a schedule's due runs were handled.
+
+        None: the schedule is new.
+        """
         row = self._store.row("SELECT fired_ms FROM schedules WHERE name = ?", (name,))
         return None if row is None else row[0]
 
     def fired(self, name: str, until_ms: int) -> None:
-        """Record that all runs due up to a moment were handled."""
+        """Record that all runs of a schedule due up to `until_ms` were handled."""
         with self._store.writing() as db:
             db.execute("UPDATE schedules SET fired_ms = ? WHERE name = ?", (until_ms, name))

@@ -1,13 +1,14 @@
 """Table definitions of the embedded store.
 
-Values in conditions and sort orders have columns. Other values are JSON or blobs with versions of
+Values that queries filter or sort by have columns. Other values are JSON or blobs with versions of
 their own. Tables with wide rows have a rowid, so that rows are appended and a random key touches
 only an index. Sources: sqlite.org/withoutrowid.html, sqlite.org/queryplanner.html.
 """
 
 from __future__ import annotations
 
-# It changes if an earlier release would misread the data. Checkouts before 0.1.0 wrote version 1.
+# Version of the file's format. It changes if an earlier release would misread the data. Checkouts
+# before 0.1.0 wrote version 1.
 VERSION = 2
 # "OrbW": marks the file as an Orbweaver store.
 APPLICATION_ID = 0x4F726257
@@ -42,12 +43,12 @@ TABLES = (
         crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, body BLOB NOT NULL,
         due INTEGER NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, host, place))""",
-    # The pack in flight of each host (`out`), and its starter (`name`). `edits` counts changes.
+    # The pack in flight of each host (`out`), and its holder (`name`). `edits` counts changes.
     """CREATE TABLE lines (
         crawl TEXT NOT NULL, host TEXT NOT NULL, out TEXT NOT NULL, name TEXT NOT NULL,
         edits INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host))
         WITHOUT ROWID""",
-    # Last time that a waiting pack was sent, if a host may have several packs in flight.
+    # Last time that a waiting pack was sent, if a host can have several packs in flight.
     """CREATE TABLE sendings (
         crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, at INTEGER NOT NULL,
         expires INTEGER NOT NULL, PRIMARY KEY (crawl, host, place)) WITHOUT ROWID""",

@@ -44,7 +44,10 @@ def close_shard(
     rest: Counts,
     kept_s: int,
 ) -> None:
-    """Close a shard that was read in this transaction, after adding the last counts."""
+    """Add the last counts (`rest`) to a shard and close it.
+
+    `shard` was read in this transaction.
+    """
     total, commits = _sum(shard, rest), shard.commits
     write_shard(db, crawl, number, total, kept_s, commits=commits, closed=True)
 

@@ -28,7 +28,8 @@ from orbweaver.model.version import NEWER
 BUSY_S = 30.0
 PAGE_BYTES = 4096
 CACHE_KB = 64 * 1024
-# The write-ahead log is copied after this size. A page with several writes is copied once.
+# Size at which the write-ahead log is copied into the file. A page with several writes is copied
+# once.
 CHECKPOINT_PAGES = 32_768
 STATEMENTS_KEPT = 256
 OPEN_PAUSE_S = 0.02
@@ -37,7 +38,7 @@ SQLITE_MIN = (3, 24, 0)
 
 
 class StoreBusy(StoreError, Transient):
-    """Another process holds the lock, or the disk is full. May work later."""
+    """Another process holds the lock, or the disk is full. A later attempt might succeed."""
 
 
 class StoreUnusable(StoreError, Permanent):
@@ -139,7 +140,7 @@ class SqliteStore:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Run reads. Two statements may see two different states."""
+        """Run the block's reads. Two statements can see two different states."""
         try:
             yield self._db
         except sqlite3.DatabaseError as error:

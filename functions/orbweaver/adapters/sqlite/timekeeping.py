@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Longer than any machine runs. `faketime` reports the wall time as the time since boot.
 UPTIME_MS_MAX = 20 * 365 * 86_400_000
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-# A smaller jump does not move expiry times, because retentions are days.
+# A smaller jump of the clock does not move expiry times, because retentions are days.
 EXPIRY_MS_MIN = 86_400_000
 # Columns in milliseconds. 0 and NULL mean that there is no time.
 TIMES = {
@@ -40,7 +40,7 @@ UNFINISHED = "SELECT 1 FROM crawls WHERE state != ? AND id != ? AND NOT forgotte
 
 
 def boot_id() -> str:
-    """Return the id of the machine's last boot, "" if the system has none."""
+    """Return the id of the machine's last boot, or "" if the system has none."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:

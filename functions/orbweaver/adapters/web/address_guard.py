@@ -1,7 +1,7 @@
-"""Refuse connections to addresses that the crawl may not reach, such as private networks.
+"""Refuse connections to addresses that a crawl must not reach, such as private networks.
 
-The resolver checks all addresses of a name, the socket factory checks the address that it connects
-to, and a pooled connection is checked again before its next request (`pooled_request`).
+The resolver checks all addresses of a name. The socket factory checks the address that it connects
+to. A pooled connection is checked again before its next request (`pooled_request`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMES_CHARS_MAX = 1_000_000
 
 
 class AddressRefusedError(OSError):
-    """An address is not allowed. An OSError, because aiohttp's connector passes those on."""
+    """An address is not allowed. It is an OSError, because aiohttp's connector re-raises them."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)  # no errno, because no system call failed
@@ -41,10 +41,10 @@ class AddressRefusedError(OSError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permit:
-    """The addresses that one request may connect to."""
+    """Decides which addresses one request is allowed to connect to."""
 
     allowed: Allowed = PUBLIC_ONLY
-    named: Named | None = NONE_NAMED  # None: every address that any request may connect to
+    named: Named | None = NONE_NAMED  # private addresses that seeds name, None: all `allowed`
     any_port: bool = False  # for proxies: their operator chose the port
 
     def refusal(self, address: str, port: int) -> str | None:
@@ -53,12 +53,12 @@ class Permit:
 
 
 _DEFAULT = Permit()
-# Private addresses are allowed per request, but requests share DNS answers.
+# Permit of the current task's request. Requests share DNS answers, but not permits.
 _permit: ContextVar[Permit] = ContextVar("permit", default=_DEFAULT)
 
 
 class Permits:
-    """Makes the permits of one fetcher's requests."""
+    """Decides for a fetcher which addresses each of its requests is allowed to connect to."""
 
     def __init__(self, allowed: Allowed, *, any_port: bool = False) -> None:
         self._any_port = any_port
@@ -73,7 +73,10 @@ class Permits:
         return self._of(origins)
 
     def grant(self, origins: frozenset[str]) -> Permit:
-        """Apply a request's permit to all later connections of the current task."""
+        """Apply a request's permit to all connections that the current task opens from now on.
+
+        `origins` are the origins of the seeds of the request's crawl.
+        """
         permit = self.permit_for(origins)
         _permit.set(permit)
         return permit
@@ -92,7 +95,10 @@ def names_here() -> dict[str, tuple[Address, ...]]:
 
 
 class GuardedResolver(AbstractResolver):
-    """A resolver that refuses a host if any address is refused, within `resolve_s` seconds."""
+    """Resolves host names, and refuses a host if `widest` refuses any of its addresses.
+
+    A lookup takes at most `resolve_s` seconds.
+    """
 
     def __init__(self, inner: AbstractResolver, widest: Permit, resolve_s: float) -> None:
         self._inner = inner
@@ -143,7 +149,10 @@ class GuardedResolver(AbstractResolver):
 
 
 def dialled_of(found: Sequence[ResolveResult]) -> list[ResolveResult]:
-    """Choose up to `DIALLED_MAX` allowed addresses. Raises AddressRefusedError if none is left."""
+    """Choose up to `DIALLED_MAX` allowed addresses to connect to.
+
+    Raises AddressRefusedError if none is left.
+    """
     permit = _permit.get()
     whys = [permit.refusal(one["host"], one["port"]) for one in found]
     if found and None not in whys:
@@ -157,7 +166,7 @@ def dialled_of(found: Sequence[ResolveResult]) -> list[ResolveResult]:
     return [one for one in found if one in kept]
 
 
-# aiohttp calls the resolver for names only, but the socket factory always.
+# aiohttp calls the resolver only for names, but the socket factory for every connection.
 def guarded_socket(addr_info: AddrInfoType) -> socket.socket:
     """Make a socket for an address. Raises AddressRefusedError if it is refused."""
     family, kind, protocol, _, (host, port, *_) = addr_info

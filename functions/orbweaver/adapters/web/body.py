@@ -1,7 +1,7 @@
 """Read the body of a response within limits on size, rate and time.
 
-A body is read if the status is 2xx and the content type is accepted, missing or vague. It is
-truncated at the limit in decoded bytes, and the connection is closed.
+A body is read if the status is 2xx and the content type is accepted, missing or vague. If it has
+more decoded bytes than the limit, it is truncated and the connection is closed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TooSlowError(TimeoutError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """The slowest acceptable rate of a body, on average. It is enforced after `after_s`."""
+    """Minimum rate of a body, on average. It is enforced once `after_s` seconds have passed."""
 
     bytes_min: int = 100  # bytes on the wire per second
     after_s: float = 10.0
@@ -52,7 +52,10 @@ async def read(
     rate: Rate,
     large: LargeBody,
 ) -> Body:
-    """Read a body up to its limit. A large body waits for its turn (`large_bodies`)."""
+    """Read a body up to its limit.
+
+    A large body waits until only a few others are being read (`large_bodies`).
+    """
     coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
     content, most = answer.content, request.body_bytes_max
     if not coded and content.is_eof() and content.total_bytes <= room_of(request):
@@ -94,7 +97,10 @@ async def read(
 async def _fed(
     decoding: Decoding, chunk: bytes, request: Request, large: LargeBody, deadline: Deadline
 ) -> tuple[bool, float]:
-    """Decode a chunk. Return whether to read on, and the seconds waited for permission."""
+    """Decode a chunk. Return True to read more, and the seconds spent waiting.
+
+    It waits for other large bodies, or for bytes of the crawl's limit.
+    """
     goes_on = decoding.feed(chunk)
     if not decoding.halted and not _fills_room(decoding, request):
         return goes_on, 0.0
@@ -127,9 +133,10 @@ async def drain(
     *,
     keep: bool = False,
 ) -> Body:
-    """Read and drop the rest of a small response to keep the connection, else close it.
+    """Read the remaining body if it is small, so that the connection can be reused. Else close it.
 
-    `keep` returns the bytes that arrived, up to `bytes_max`.
+    The bytes are dropped, or returned with `keep`, up to `bytes_max`. The call takes at most
+    `drain_s` seconds.
     """
     coded = codings_of(headers.get("content-encoding"), headers.get("transfer-encoding"))
     kept: Decoding | None = None
@@ -157,11 +164,11 @@ def _fills_room(decoding: Decoding, request: Request) -> bool:
 
 
 def room_of(request: Request) -> int:
-    """Return how many decoded bytes the body may have before more must be reserved."""
+    """Return how many decoded bytes the body can have before more must be reserved."""
     most = request.body_bytes_max
     return most if request.room is None else min(most, request.room.bytes_max)
 
 
 def framed(headers: Mapping[str, str]) -> bool:
-    """Whether the head marks the end of the body. Otherwise the body ends with the connection."""
+    """Whether the headers mark the end of the body. Otherwise the end of the connection ends it."""
     return "content-length" in headers or "transfer-encoding" in headers

@@ -65,13 +65,16 @@ class Limits:
     idle_s: float = IDLE_S
     keepalive_s: float = 15.0
     resolve_s: float = 5.0
-    drain_s: float = 1.0  # for reading the rest of a response, to keep the connection
+    drain_s: float = 1.0  # to read a small remaining body, so that the connection can be reused
     rate: bodies.Rate = field(default_factory=bodies.Rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchResult:
-    """A response or failure, with the error and how far the request got."""
+    """A response or failure, with the error.
+
+    `sent`: the request was sent. `tunnelled`: it used a proxy's tunnel to the target.
+    """
 
     answer: Response | Failure
     error: Exception | None = None
@@ -92,7 +95,7 @@ class HttpFetcher:
         dials_proxies: bool = False,
         large: LargeBodies | None = None,
     ) -> None:
-        """`allowed` are addresses that may be reached in addition to the public web.
+        """`allowed` are addresses that crawls can reach in addition to the public web.
 
         `tls` must verify certificates. By default, the first https URL creates a shared context.
         `large` limits concurrent large bodies, and can be shared with another fetcher.
@@ -116,7 +119,10 @@ class HttpFetcher:
         return (await self.ask(request)).answer
 
     async def ask(self, request: Request, proxy: Proxy | None = None) -> FetchResult:
-        """Send a request, through `proxy` if this fetcher connects to proxies only."""
+        """Send a request.
+
+        `proxy` is required if this fetcher connects to proxies only, else None.
+        """
         until_s = time.monotonic() + request.total_s
         asked, attempt = await self._try(request, proxy)
         if request.answered is not None:
@@ -172,7 +178,10 @@ class HttpFetcher:
         return f"{what} within {request.total_s:g} s"
 
     async def refusal(self, origin: URL, named: frozenset[str]) -> Failure | None:
-        """Return a failure if this fetcher may not connect to a target that a proxy will reach."""
+        """Return a failure if this fetcher must not connect to `origin`, which a proxy will reach.
+
+        `named` are the origins of the seeds of the request's crawl.
+        """
         await self._session_here()
         guard, host, port = self._guard, origin.raw_host or "", origin.port or 0
         assert guard is not None  # noqa: S101 - made with the session

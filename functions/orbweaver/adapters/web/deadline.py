@@ -1,7 +1,8 @@
 """Deadlines of requests, all checked by one timer every `TICK_S` seconds.
 
-A request has a total time, and `idle_s` seconds from sending to the head and between pieces of the
-body. A task past its deadline is cancelled, which raises TimeoutError, as with `asyncio.timeout`.
+A request has a limit of total time, and a limit of `idle_s` seconds without data. The second limit
+applies from sending to the response's head, and between pieces of the body. A task past its
+deadline is cancelled, which raises TimeoutError, as with `asyncio.timeout`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-# Separate timers per request, reset by all received data, took 1/30 of a page's CPU time.
+# Interval of the timer. Separate timers per request, reset by all received data, took 1/30 of a
+# page's CPU time.
 TICK_S = 0.1
 
 
@@ -45,7 +47,10 @@ class Deadlines:
 
 
 class Deadline:
-    """Context manager with the deadline of one request. It raises TimeoutError at its exit."""
+    """Context manager with the deadline of one request.
+
+    If it expires, the exit raises TimeoutError.
+    """
 
     __slots__ = ("_cancelling", "_deadlines", "_heard_s", "_task", "expired", "loop", "until_s")
 
@@ -78,7 +83,7 @@ class Deadline:
         self._heard_s = self.loop.time()
 
     def hold(self) -> None:
-        """Suspend the idle limit until the next data, while incoming data is left unread."""
+        """Suspend the idle limit until `note_activity`, because the client is not reading."""
         self._heard_s = None
 
     def release(self) -> None:

@@ -55,7 +55,10 @@ class _Stage(Protocol):
 
 
 class _Members:
-    """Decodes gzip members or zstd frames that follow one another. Ignores bytes after them."""
+    """Decodes gzip members or zstd frames that follow one another.
+
+    Ignores other bytes after them.
+    """
 
     def __init__(self, make: Callable[[], Any], begins: frozenset[int]) -> None:
         self._make = make
@@ -137,7 +140,7 @@ class _Brotli:
 
 
 class _Compress:
-    """Passes a body labelled `compress` through, unless it really is compressed: CodingError."""
+    """Passes a body labelled `compress` through. Raises CodingError if it really is compressed."""
 
     def __init__(self) -> None:
         self._begun = False
@@ -184,7 +187,10 @@ class Decoding:
     """A body being decoded. The output is truncated at `bytes_max`."""
 
     def __init__(self, codings: Iterable[str], bytes_max: int, halts_at: int | None = None) -> None:
-        """`codings` are in the order in which they were applied. `halts_at` pauses decoding."""
+        """`codings` are in the order in which they were applied.
+
+        Decoding halts after `halts_at` bytes.
+        """
         names = tuple(codings)
         if unknown := [name for name in names if name not in _STAGES]:
             raise CodingError(f"unknown coding {unknown[0][:40]!r}")
@@ -202,7 +208,7 @@ class Decoding:
         self._left: Iterator[bytes] = iter(())
 
     def feed(self, chunk: bytes) -> bool:
-        """Decode a chunk. Return False if the body is truncated. After a halt, call `go_on`."""
+        """Decode a chunk. Return False if the body is truncated. If `halted`, call `go_on` next."""
         if not self._stages:
             return self._keep(chunk)
         pieces = self._counted(0, iter((chunk,) if chunk else ()))
@@ -217,12 +223,15 @@ class Decoding:
         return self._bytes > self._halts_at and not self.cut
 
     def go_on(self, halts_at: int | None = None) -> bool:
-        """Continue decoding up to `halts_at`, or to the end if it is None. Return as `feed`."""
+        """Continue after a halt, up to `halts_at` bytes or to the end.
+
+        Return the same as `feed`.
+        """
         self._halts_at = self._bytes_max if halts_at is None else halts_at
         return self._decode()
 
     def cut_at(self, bytes_max: int) -> None:
-        """Lower the limit and drop the bytes beyond it."""
+        """Lower the limit to `bytes_max`, and drop the decoded bytes beyond it."""
         self._bytes_max = bytes_max
         del self._kept[bytes_max:]
 

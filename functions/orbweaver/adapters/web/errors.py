@@ -1,7 +1,7 @@
 """Map the HTTP client's exceptions to reasons.
 
 aiohttp 3.14 raises ClientResponseError with status 400, which no server sent, for a response that
-it cannot parse. The parser's own error is two causes down.
+it cannot parse. The parser's own error is the cause of that error's cause.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ DETAIL_CHARS_MAX = 200
 
 
 class DroppedError(aiohttp.ClientError):
-    """The connection ended before the response did."""
+    """The connection ended before the response was complete."""
 
 
 class SurplusError(aiohttp.ClientError):
-    """The response may belong to another request."""
+    """The response might belong to another request."""
 
 
-# The first match is the reason.
+# Reasons of exceptions. The first matching type counts.
 _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (
     (CodingError, Reason.ENCODING),
     (aiohttp.ClientHttpProxyError, Reason.PROXY),
@@ -53,7 +53,7 @@ _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (
 )
 FAILURES = (aiohttp.ClientError, CodingError, TimeoutError)
 
-# These override the table wherever they occur in the chain of causes.
+# Reasons of causes. They override `_REASONS` wherever they occur in an exception's chain of causes.
 _CAUSES: tuple[tuple[type[BaseException], Reason], ...] = (
     (AddressRefusedError, Reason.ADDRESS),
     (ssl.SSLEOFError, Reason.TLS_HANDSHAKE),
@@ -64,7 +64,7 @@ _CAUSES: tuple[tuple[type[BaseException], Reason], ...] = (
     (ContentLengthError, Reason.DISCONNECTED),
     (TransferEncodingError, Reason.DISCONNECTED),  # the body ended before its last chunk
 )
-# The only text that is matched, because the parser has no type for this error.
+# The only error that is recognized by its text, because the parser has no type for it.
 _TOO_MANY_HEADERS = "Too many headers received"
 
 
@@ -84,7 +84,7 @@ def reason_of(error: BaseException) -> Reason:
 
 
 def unresolved_reason(error: OSError) -> Reason:
-    """Return the reason of a resolver's exception outside a connection."""
+    """Return the reason of a resolver's exception that no connection attempt has wrapped."""
     unknown = any(_is_unknown_name(cause) for cause in _chain(error))
     return Reason.DNS_UNKNOWN if unknown else Reason.DNS
 

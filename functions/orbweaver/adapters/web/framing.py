@@ -1,9 +1,9 @@
 """Repair the head of a response before aiohttp parses it.
 
-The parser rejects heads that a client may accept: repeated equal Content-Length values, both
-Content-Length and chunked coding, and spaces before a colon (RFC 9112, sections 5.1 and 6.3). Lines
-with these two headers are held back until the head ends. The first line passes through unchanged,
-so that the parser rejects a bad head at once.
+The parser rejects heads that a client is allowed to accept (RFC 9112, sections 5.1 and 6.3). They
+have repeated equal Content-Length values, both Content-Length and chunked coding, or spaces before
+a colon. Lines with these two headers are held back until the head ends. The first line passes
+through unchanged, so that the parser rejects a bad head at once.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ _HELD = re.compile(rb"(content-length|transfer-encoding):(.*)", re.IGNORECASE | 
 _SPACED = re.compile(rb"([^\s:]++)[ \t]++:")
 _ANY_SPACED = re.compile(rb"\n" + _SPACED.pattern)
 _NUMBER = re.compile(rb"[0-9]{1,18}")
-# The end of a head that has its first line. Blank lines before that do not end it.
+# Matches the end of a head after its first line. Blank lines before that line do not match.
 _END = re.compile(rb"[^\r\n]\r?\n\r?\n")
 _SPACES = b" \t\r\n"
 
 
 class HeadFraming:
-    """Repairs the heads of one response. `doubtful`: do not reuse the connection."""
+    """Repairs the heads of one response, interim and final.
+
+    `doubtful`: do not reuse the connection.
+    """
 
     __slots__ = ("_begun", "_held", "_line", "_start", "doubtful")
 
@@ -35,7 +38,10 @@ class HeadFraming:
         self._held: list[bytes] = []
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """Consume bytes. Return bytes for the parser, up to the end of a head, and the rest."""
+        """Consume bytes.
+
+        Return the bytes for the parser, up to the end of a head, and the bytes after it.
+        """
         if self._start and not (self._begun or self._line or self._held):
             # The parser gets later bytes separately, so an error in them does not lose the head.
             end = _END.search(data)
@@ -46,7 +52,7 @@ class HeadFraming:
         return self._by_lines(data)
 
     def rest(self) -> bytes:
-        """Return the bytes that are still held back, at the end of the connection."""
+        """Return the bytes that are still held back, because the connection has ended."""
         rest = b"".join(self._held) + self._line
         self._held, self._line = [], b""
         return rest
@@ -91,7 +97,7 @@ class HeadFraming:
         given.append(line)
 
     def _merge_held(self) -> Iterator[bytes]:
-        """Yield the held lines, with one Content-Length at most."""
+        """Yield the lines that were held back, with one Content-Length at most."""
         held, self._held = self._held, []
         lengths: list[bytes] = []
         codings: list[bytes] = []
@@ -114,7 +120,7 @@ class HeadFraming:
 
 
 def _is_odd(head: bytes) -> bool:
-    """Whether a head may have spaces before a colon, or two statements of its length."""
+    """Whether a head might have spaces before a colon, or two statements of its length."""
     if _ANY_SPACED.search(head):
         return True
     lower = head.lower()
@@ -128,7 +134,10 @@ def _is_odd(head: bytes) -> bool:
 
 
 def _may_be_held(line: bytes, *, header: bool) -> bool:
-    """Whether the start of a line must wait for the rest of the line."""
+    """Whether the beginning of a line must be held back until the line is complete.
+
+    `header`: the line is not the first one of the head.
+    """
     if line == b"\r":
         return True  # perhaps the end of the head
     if len(line) > LINE_BYTES_MAX:

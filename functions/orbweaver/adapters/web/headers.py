@@ -39,14 +39,15 @@ LISTS = frozenset(
         "x-robots-tag",
     }
 )
-# An agent's name applies to its own line only. A line without a name applies to all (`robots`).
+# Header whose lines can begin with an agent's name. The name applies to that line only. A line
+# without a name applies to all agents (`robots`).
 ROBOTS_TAG = "x-robots-tag"
 
 
 def request_headers(
     request: Request, url: URL, proxy: Proxy | None
 ) -> CIMultiDict[str] | CIMultiDictProxy[str]:
-    """Return a request's headers. They replace equal headers of the crawl."""
+    """Return a request's headers. They replace headers of the same name that the crawl sets."""
     said = _common_headers(request.headers, request.user_agent, request.accept)
     authorization = proxy.authorization if proxy is not None and url.scheme == "http" else None
     if request.condition is None and not authorization:
@@ -87,7 +88,7 @@ def is_body_wanted(status: int, headers: dict[str, str], accept: frozenset[str])
 
 
 def may_be_block_page(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
-    """Whether the body of an error response may show that the site blocks crawlers."""
+    """Whether the body of an error response might be a page that blocks crawlers."""
     return status in STATUSES and declared_in(headers) in accept & HTML_TYPES
 
 
@@ -132,7 +133,7 @@ def _names_agent(robots_tag: str) -> bool:
 
 
 def octets(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, bytes]:
-    """Return the values that are not UTF-8, the first of each name."""
+    """Return the header values that are not UTF-8, as bytes: the first one of each name."""
     odd = [(name, value) for name, value in raw if not value.isascii() and not _is_utf8(value)]
     return {_name(name): value for name, value in reversed(odd)}
 

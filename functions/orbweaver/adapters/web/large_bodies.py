@@ -1,7 +1,7 @@
 """Limit the memory of bodies: only a few large bodies are read at the same time.
 
-A body above `SMALL_BYTES` needs one of a few places, in order of waiting. Until then the rest stays
-unread.
+A request needs one of a few places to read a body beyond `SMALL_BYTES`. Requests get places in the
+order in which they asked. Until then the remaining body stays unread.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from typing import Self
 from weakref import WeakValueDictionary
 
 SMALL_BYTES = 256 * 1024
-# Delay before a request that got no place in time is sent again. It does not count as failed.
+# Seconds after which a request is sent again if it got no place in time. It does not count as a
+# failed attempt.
 LATER_S = 5.0
 
 
 class LargeBodies:
-    """Places for large bodies, per event loop."""
+    """Gives requests places to read large bodies. The places belong to one event loop."""
 
     def __init__(self, places: int) -> None:
         self._count = places
         self._loop: asyncio.AbstractEventLoop | None = None
         self._places = asyncio.Semaphore(places)
-        # Entries exist while a host is being read from.
+        # Places by host. An entry exists while a request to the host uses it.
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def place_for(self, host: str) -> LargeBody:

@@ -2,8 +2,9 @@
 
 HTTP/1.1 does not number responses. If a server sends an extra response, the client takes it for the
 response to its next request. So a connection is reused only after `quiet_s` seconds without data. A
-response on a reused connection is certain after the same silence, if no more data arrives and the
-server does not reset the connection. A crawl without a delay skips both waits.
+response on a reused connection needs the same silence before it certainly belongs to its request.
+More data or a reset of the connection in that time makes the response doubtful. A crawl without a
+delay skips both waits.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class ConnectionPool(aiohttp.TCPConnector):
         self._factory = cast("partial[ResponseHandler]", partial(CountingHandler, loop=self._loop))
 
     def distrust(self, key: ConnectionKey) -> None:
-        """Close an origin's idle connections, and use each later one once."""
+        """Close an origin's idle connections, and use each further connection for one request."""
         self._origins.distrust(key)
         for protocol, _ in self._conns.pop(key, ()):
             protocol.close()
@@ -82,7 +83,7 @@ class ConnectionPool(aiohttp.TCPConnector):
     def _release(
         self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
     ) -> None:
-        """Take a connection back after enough silence. Until then it counts as used."""
+        """Return a connection to the pool after enough silence. Until then it counts as used."""
         assert isinstance(protocol, CountingHandler)  # noqa: S101 - the factory makes no others
         certain = protocol.certain
         protocol.on_surplus = partial(self.distrust, key)

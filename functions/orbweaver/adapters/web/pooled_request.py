@@ -1,8 +1,9 @@
 """Requests that check a pooled connection before they use it.
 
 aiohttp 3.14 repeats a GET when a connection breaks, whether new or reused. It also reuses a
-connection without checking whether data arrived meanwhile. Here only a *reused* connection that
-breaks before the response allows one repeat, because a repeat is an extra request to the host.
+connection without checking whether data arrived meanwhile. Here a request is repeated once, and
+only if a *reused* connection breaks before the response, because a repeat is an extra request to
+the host.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class AwareRequest(aiohttp.ClientRequest):
     sent: Callable[[], None] | None = None
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
-        """Send the request. A pooled connection with unread data or a closed one is skipped."""
+        """Send the request. Raises if its pooled connection is closed or has unread data."""
         protocol = conn.protocol
         assert protocol is not None  # noqa: S101 - set until the connection is released
         self.protocol, use = protocol, _uses.get(protocol)
@@ -90,7 +91,10 @@ class AwareRequest(aiohttp.ClientRequest):
 
 
 class Attempt:
-    """aiohttp middleware that repeats one request, and records the connection it used."""
+    """aiohttp middleware that repeats a request if its reused connection was closed.
+
+    It also records the connection that the request used.
+    """
 
     def __init__(
         self,
@@ -135,7 +139,7 @@ class Attempt:
         return self._request.connection_key if self._request else None
 
     async def is_certain(self) -> bool:
-        """Wait until it is known whether the response belongs to the request."""
+        """Wait for surplus data. Return True if the response certainly belongs to the request."""
         certain = self._request.certain if self._request else None
         return certain is None or not self.reused or await asyncio.shield(certain)
 
@@ -146,14 +150,14 @@ class Attempt:
 
     @property
     def received(self) -> int:
-        """Bytes received on the wire: the body, and excess bytes other than the body."""
+        """Bytes received on the wire: the body, and all other bytes beyond a usual head."""
         protocol = self._request.protocol if self._request else None
         beside = protocol.surplus_head_bytes if isinstance(protocol, CountingHandler) else 0
         return beside + (self._content.total_bytes if self._content else 0)
 
     @property
     def ragged(self) -> bool:
-        """Whether the connection ended so that the response may be incomplete."""
+        """Whether the connection ended in a way that can leave the response incomplete."""
         protocol = self._request.protocol if self._request else None
         return isinstance(protocol, CountingHandler) and protocol.ragged
 
@@ -179,7 +183,7 @@ def _pass_error_on(protocol: ResponseHandler, use: _Use, closed: asyncio.Future[
 
 
 def _readable(transport: asyncio.Transport | None) -> bool:
-    """Whether an idle connection has something to read, including its end."""
+    """Whether an idle connection has received data or was closed by the server."""
     sock = transport.get_extra_info("socket") if transport else None
     if sock is None or sock.fileno() < 0:
         return True
@@ -189,7 +193,7 @@ def _readable(transport: asyncio.Transport | None) -> bool:
 
 
 def _has_surplus(transport: asyncio.Transport | None) -> bool:
-    """Whether an idle connection without TLS has bytes to read, not only its end."""
+    """Whether an idle connection without TLS has received data, and was not only closed."""
     sock = transport.get_extra_info("socket") if transport else None
     if transport is None or sock is None or sock.fileno() < 0:
         return False

@@ -25,7 +25,7 @@ from orbweaver.model.url import hostname_of
 
 FRESH_MS = 120_000  # between two reads of the list
 DOUBTFUL_MS = 30_000  # instead of FRESH_MS, if the list could not be read or a proxy failed
-# Time that a list stays in use while it cannot be read. A deleted or invalid list is dropped.
+# Longest use of a list that cannot be read again. A deleted or invalid list is dropped at once.
 HELD_MS = 900_000
 TRIES_MAX = 3
 LATER_S_MIN = 1.0
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class Trouble(Enum):
-    """The party that may have caused a missing response."""
+    """The party that might have caused a missing response."""
 
     BROKEN = "broken"  # the proxy
     UNREACHED = "unreached"  # the proxy or the target
@@ -71,7 +71,7 @@ class Proxies:
         return self._pool.pick(host, now_ms)
 
     def note(self, proxy: Proxy, host: str, trouble: Trouble | None, began_ms: int) -> None:
-        """Record the result of a request that started at `began_ms`."""
+        """Record the result of a request to `host` through `proxy` that started at `began_ms`."""
         if self._pool is None:
             return
         now_ms, before = self._clock.now_ms(), self._pool.build(proxy)
@@ -160,7 +160,7 @@ class ProxyingFetcher:
 
 
 def trouble_of(asked: FetchResult, proxy: Proxy) -> Trouble | None:
-    """Return the cause of a missing response, or None if proxies are not involved."""
+    """Return the party that might have prevented a response, or None if it was not the proxy."""
     if isinstance(asked.answer, Response):
         if asked.answer.status == _AUTHENTICATE:
             return Trouble.BROKEN  # only a proxy uses this status

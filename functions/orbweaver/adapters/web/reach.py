@@ -87,7 +87,7 @@ async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> st
         except TimeoutError:
             errors.append((1, f"not connected within {connect_s:g} s"))
         except OSError as error:
-            # A certificate error informs most, a refused connection least.
+            # A certificate error is the most informative one, a refused connection the least.
             rank = 0 if isinstance(error, ssl.SSLError) else 1
             rank = 2 if isinstance(error, ConnectionRefusedError) else rank
             errors.append((rank, one_line(words_of(error)) or "the connection was closed"))

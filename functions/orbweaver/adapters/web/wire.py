@@ -1,7 +1,7 @@
 """Connections that limit the bytes of a response other than its body, before they are parsed.
 
 Parsing is expensive: an interim response of 16 bytes or a chunk of one byte costs as much as the
-head of a page. A server that sent only these kept a worker busy for a request's total time.
+head of a page. A server that sends only these would keep a worker busy for a request's total time.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ INTERIM_MAX = 1_000
 FRAMING_BYTES_MAX = 128 * 1024
 FRAMING_SHARE = 8
 HEAD_SLICE, BODY_SLICE = 16 * 1024, 64 * 1024
-# Size of a usual head. It does not count as received.
+# Size of a usual head. Only bytes beyond this size count as received, in addition to the body.
 USUAL_BYTES = 64 * 1024
 FINAL_MIN = 200
 
 
 class HeadFloodError(HttpProcessingError):
-    """The head of the response does not end."""
+    """The head of the response exceeds its limits."""
 
 
 class FramingFloodError(HttpProcessingError):
@@ -46,7 +46,7 @@ class FramingFloodError(HttpProcessingError):
 
 
 class CountingHandler(ResponseHandler):
-    """One connection to a server."""
+    """One connection to a server. It counts received bytes, and closes if they exceed a limit."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -80,7 +80,7 @@ class CountingHandler(ResponseHandler):
 
     @property
     def surplus_head_bytes(self) -> int:
-        """Received bytes other than the body, in excess of a usual head."""
+        """Received bytes other than the body that exceed a usual head (`USUAL_BYTES`)."""
         body = self._body.total_bytes if self._body is not None else 0
         return max(0, self._wire - body - USUAL_BYTES)
 
@@ -121,7 +121,10 @@ class CountingHandler(ResponseHandler):
                 return
 
     def _take(self, piece: bytes) -> bool:
-        """Parse a slice, each head separately. Return whether more may follow."""
+        """Parse a slice of data, each head separately.
+
+        Return True if the connection can receive more.
+        """
         while piece:
             if self.is_complete:
                 self.mark_surplus()
@@ -193,7 +196,10 @@ class CountingHandler(ResponseHandler):
         return self._headed and (self._body is None or self._body.is_eof())
 
     def _end_if_over_limit(self) -> bool:
-        """Close the connection if a limit is exceeded, and return whether it was."""
+        """Close the connection if a limit is exceeded or a second response arrived.
+
+        Return whether it was.
+        """
         error: HttpProcessingError | None = None
         if not self._headed:
             if self._interim > INTERIM_MAX:
