@@ -1,7 +1,7 @@
-"""The command line: parse arguments, call inner rooms, print results.
+"""The command line: parse arguments, call other packages, print results.
 
-Exit codes: 0 success, 1 the crawl fetched nothing or exceeded `--fail-above` (or a record does not
-exist, or files cannot be written), 2 usage, 3 the stack is unreachable, 130 interrupted, 141 the
+Exit codes: 0 success, 1 the crawl fetched nothing or exceeded `--fail-above` (also if a record does
+not exist or files cannot be written), 2 usage, 3 the stack is unreachable, 130 interrupted, 141 the
 reader of the output is gone (`| head`).
 
     main              entry point, exit codes
@@ -14,16 +14,16 @@ reader of the output is gone (`| head`).
     seed_files        seed lists from files and the standard input
     exit_codes        exit codes, usage errors
     context           output and machine of a command
-    stack             choice of a stack
-    store             choice of a store
-    session           open ports for one command
-    local_machine     the emulator, CDK, AWS's endpoints
+    stack             stack of a command
+    store             store of a command
+    session           open stack or store for one command
+    local_machine     access to the emulator, CDK and AWS
     crawl_summary     summary of an ended crawl
-    crawl_end         end of a watched crawl
+    crawl_end         result of a watched crawl
     export_files      files of an export
     one_file          one table of a crawl as one file
     crawl_template    definition that `init` writes
-    ruling            robots.txt for one command
+    ruling            one host's robots.txt for one command
     gauges            Prometheus metrics
     text              texts and numbers, safe for terminals
 """

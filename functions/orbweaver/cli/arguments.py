@@ -1,6 +1,6 @@
 """Parser of commands and options.
 
-An error names the option, the value, the fix, and the nearest known name; the exit code is 2.
+An error names the option, the value, the fix, and the nearest known name. The exit code is 2.
 Options cannot be abbreviated, because a new option could make an abbreviation ambiguous.
 """
 
@@ -17,7 +17,7 @@ from orbweaver import __version__
 from orbweaver.cli.commands import HELP, MODULES, load
 from orbweaver.cli.exit_codes import UsageError
 
-# Options of other crawlers, and how to get their effect here.
+# Options of other crawlers, and the hint that the error about each of them contains.
 _ELSEWHERE = {
     "--limit": "--max-pages limits the URLs, --max-bytes the bytes",
     "--timeout": "--duration limits the whole crawl; requests have their own timeout",
@@ -26,7 +26,7 @@ _ELSEWHERE = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises UsageError instead of ending the process."""
+    """A parser that raises UsageError for an error, instead of ending the process."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{**given, "allow_abbrev": False})
@@ -69,7 +69,10 @@ def _command(
     words: Sequence[str],
     commands: dict[str, argparse.ArgumentParser],
 ) -> argparse.ArgumentParser:
-    """Return the parser of the typed command. Raises UsageError with the nearest command."""
+    """Return the parser of the command in `words`.
+
+    Raises UsageError, which names the nearest known command.
+    """
     named = [word for word in words if not word.startswith("-")][:2]
     groups = {name.partition(" ")[0] for name in commands if " " in name}
     for path in (" ".join(named), *named[:1]):
@@ -89,7 +92,10 @@ def _command(
 
 
 def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Refuse unknown options. argparse cannot, because it misreads the words after one."""
+    """Raise UsageError for unknown options.
+
+    argparse misreads the words after an unknown option, so it cannot report them.
+    """
     known = [name for action in command._actions for name in action.option_strings]  # noqa: SLF001 - argparse has no public list of its options
     unknown: dict[str, str] = {}
     for word in itertools.takewhile(lambda word: word != "--", words):
@@ -107,7 +113,7 @@ def _check_options(command: argparse.ArgumentParser, words: Sequence[str]) -> No
         raise UsageError("\n".join([*lines, _see(command)]))
 
 
-# Options with the same meaning in other crawlers.
+# Options of other crawlers, and the options of Orbweaver with the same meaning.
 SYNONYMS = {
     **dict.fromkeys(("--csv", "--jsonl", "--parquet", "--warc"), "--format"),
     **dict.fromkeys(("--output", "--output-dir", "-o", "-O"), "--out"),
@@ -115,7 +121,7 @@ SYNONYMS = {
     **dict.fromkeys(("--input-file", "-i", "--seed-file", "--seedFile", "--urls"), "--seeds"),
     **dict.fromkeys(("--depth", "--max-crawl-depth", "--level"), "--max-depth"),
 }
-# A lower share would match --csv with --saved.
+# Minimum similarity of a suggested option. A lower value would suggest --saved for --csv.
 NEAR_SHARE = 0.75
 
 
@@ -142,7 +148,8 @@ def _build(
 ) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Build the parser, and map command names (`dlq`, `dlq list`) to their parsers.
 
-    Only the typed command has its options, because they are in its module.
+    Only the parser of the command `typed` has options, so only the module of that command is
+    imported.
     """
     parser = _Parser(prog="orbweaver", description="A web crawler for AWS and for one machine.")
     parser.add_argument("--version", action="version", version=f"orbweaver {__version__}")

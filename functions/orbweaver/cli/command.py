@@ -1,7 +1,7 @@
-"""Declares commands, and options that several commands share.
+"""Declare commands, and the options that several commands share.
 
 A module of commands defines `COMMANDS` and is listed in `cli/commands/__init__.py`, with a line of
-help per command. No other place lists its options or functions.
+help per command. Options and functions of a command are listed only in its module.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.settings import ALONE_PAGES_MAX, STACK
 
 Run: TypeAlias = Callable[[Namespace, CliContext], int | Coroutine[Any, Any, int]]
-# Adds options to a parser or to a group of a parser.
+# A function that adds options to a parser or to an option group.
 Add: TypeAlias = Callable[[Any], object]
 Shared: TypeAlias = Callable[[], ArgumentParser]
 Body: TypeAlias = Mapping[str, Any]
@@ -40,7 +40,7 @@ class Command:
     parents: tuple[Shared, ...] = ()
 
 
-# Type of a value, by its placeholder in the help.
+# Parser of an option's value, by the placeholder of the value in the help.
 READERS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("N", "MB"), option_types.count),
     **dict.fromkeys(("FILE", "DIR"), Path),
@@ -53,10 +53,10 @@ READERS: Mapping[str, Callable[[str], Any]] = {
 
 
 def option(named: str, text: str | None = None, **given: Any) -> Add:
-    """Declare an option (`--limit N`) or an argument (`file FILE`) by name and placeholder.
+    """Declare an option (`--limit N`) or argument (`file FILE`): its name and its placeholder.
 
-    Without a placeholder it is a switch. The placeholder selects the type: a key of `READERS`, or
-    words like `off|on`.
+    The placeholder selects the type: a key of `READERS`, or words like `off|on`. An option without
+    a placeholder is a switch. `text` is the help.
     """
     *names, metavar = named.rsplit(" ", 1) if " " in named else (named, "")
     if not metavar:
@@ -69,12 +69,12 @@ def option(named: str, text: str | None = None, **given: Any) -> Add:
 
 
 def repeated(named: str, text: str | None = None, **given: Any) -> Add:
-    """Declare an option that can be repeated."""
+    """Declare an option (see `option`) that users can give several times."""
     return option(named, text, action="append", default=[], **given)
 
 
 def combined_options(*options: Add) -> Add:
-    """Combine several options into one declaration."""
+    """Combine the declarations of several options into one."""
 
     def add(parser: Any) -> None:
         for one in options:
@@ -84,12 +84,12 @@ def combined_options(*options: Add) -> Add:
 
 
 def group(title: str, *options: Add) -> Add:
-    """Declare options that the help shows under a title."""
+    """Declare a group of options, which the help shows under a title."""
     return lambda parser: combined_options(*options)(parser.add_argument_group(title))
 
 
 def exclusive_options(*options: Add, required: bool = False) -> Add:
-    """Declare options that exclude each other."""
+    """Declare options of which users can give at most one, or exactly one if `required`."""
     return lambda parser: combined_options(*options)(
         parser.add_mutually_exclusive_group(required=required)
     )
@@ -178,7 +178,7 @@ def newest() -> Add:
 def answer(
     arguments: Namespace, around: CliContext, body: Body | Iterable[Body], *lines: str
 ) -> None:
-    """Write a result: JSON objects with --json, otherwise lines without control characters."""
+    """Write a result: `body` as JSON with --json, otherwise `lines` without control characters."""
     bodies = (body,) if isinstance(body, Mapping) else body
     around.write(*(map(json.dumps, bodies) if arguments.json else map(clean, lines)))
 
@@ -186,7 +186,10 @@ def answer(
 def confirmed(
     around: CliContext, name: str, question: str, *notes: str, fix: str = "--yes"
 ) -> bool:
-    """Ask for confirmation at the terminal. Raises UsageError if there is no terminal."""
+    """Ask for confirmation at the terminal, after the notes.
+
+    Raises UsageError without a terminal. It names `fix`, the option that confirms.
+    """
     if not around.stdin.isatty():
         raise UsageError(
             f"orbweaver {name}: cannot ask for confirmation without a terminal: give {fix}"

@@ -1,4 +1,4 @@
-"""Everything outside a command: its output, the environment, and access to this machine."""
+"""The surroundings of a command: output, environment variables, access to this machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _LEAVES = "Ctrl-C stops watching"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CliContext:
-    """Everything outside a command. Tests replace it. Relative paths start at `folder`."""
+    """Output, environment and machine of a command. Relative paths start at `folder`.
+
+    Tests replace all of these.
+    """
 
     out: TextIO
     err: TextIO
@@ -60,12 +63,12 @@ class CliContext:
         return Lines(self.out)
 
     def write(self, *lines: str) -> None:
-        """Write to the standard output. On a terminal control characters are escaped."""
+        """Write lines to the standard output. For a terminal, control characters are escaped."""
         for line in lines:
             print(shown(line, self.out), file=self.out, flush=True)
 
     def write_bytes(self, body: bytes) -> None:
-        """Write bytes unchanged to the standard output. On a terminal they become clean text."""
+        """Write bytes to the standard output. A terminal gets them without control characters."""
         buffer = getattr(self.out, "buffer", None)
         if buffer is None or self.out.isatty():
             self.write(clean_lines(body.decode("utf-8", "replace")))
@@ -75,7 +78,7 @@ class CliContext:
         buffer.flush()
 
     def note(self, *lines: str) -> None:
-        """Write to the standard error, which does not disturb pipes."""
+        """Write lines to the standard error, so that they do not go into pipes."""
         for line in lines:
             print(shown(line, self.err), file=self.err, flush=True)
 
@@ -88,5 +91,5 @@ def _footer_of_watch(view: View) -> str:
 
 
 def shown(line: str, out: TextIO) -> str:
-    """Escape control characters for a terminal, but not for a file."""
+    """Return a line for `out`. For a terminal, control characters are escaped."""
     return escape_controls(line) if out.isatty() else line

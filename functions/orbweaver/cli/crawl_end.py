@@ -1,4 +1,4 @@
-"""End of a watched crawl: summary, reasons why it fetched nothing or stalled, exit code."""
+"""Report how a watched crawl ended: summary, why it has no pages or stalled, and exit code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import SUCCESSES, Outcome
 from orbweaver.model.page_record import PageRecord
 
-# Number of example URLs for a crawl that fetched nothing.
+# Maximum number of example URLs for a crawl without pages, and of characters of each.
 EXAMPLES, URL_CHARS_MAX = 3, 200
 
 
@@ -35,8 +35,8 @@ EXAMPLES, URL_CHARS_MAX = 3, 200
 class EndedCrawl:
     """An ended crawl and its files.
 
-    `why` explains why it has no page or its seeds failed; it is None if the crawl has pages.
-    `before` is a command that must run before other commands about the crawl.
+    `why` explains why the crawl has no page, or which seeds failed again. It is None if the crawl
+    has pages. `before` is a shell command that must run before other commands about the crawl.
     """
 
     view: View
@@ -78,10 +78,13 @@ def conclude(
 async def write_at_end(
     session: Session, view: View, arguments: Namespace, around: CliContext, display: Display
 ) -> ExportResult | None:
-    """Write the files of a run. If it found nothing new, write only requested files."""
+    """Write the files of a run.
+
+    If the run found nothing new, files are written only if the user asked for them.
+    """
     exported: Crawl | None = view.crawl
     if status.found_nothing_new(view):
-        # Requested files contain the pages that earlier runs stored.
+        # Files that the user asked for then contain the pages of an earlier run.
         exported = None
         if arguments.files_asked:
             exported = await export_files.stored_run(session, view.crawl, display.say)
@@ -107,10 +110,11 @@ async def _written(
 
 
 async def why_no_pages(session: Session, view: View) -> list[str] | None:
-    """Return why a crawl has no page, one line per URL, or None if it has pages."""
+    """Return why a crawl has no page, one line per example URL. None: it has pages."""
     if not status.ended_without_pages(view):
         return None
-    # Pages of the runs that it continues count, unless a seed failed again.
+    # Pages of the runs that this run continues count as pages of the crawl. Then only seeds that
+    # failed again are reported.
     if view.crawl.resumes and await _has_pages(session, view.crawl):
         failing = [url async for url in _failed_seeds(session, view.crawl)]
         return _examples(failing, len(failing), view.crawl) if failing else None
@@ -122,7 +126,10 @@ async def why_no_pages(session: Session, view: View) -> list[str] | None:
 
 
 async def runs_with_pages(session: Session, view: View) -> tuple[str, ...]:
-    """Return the earlier runs whose URLs used up the page limit, if this run found nothing new."""
+    """Return the earlier runs whose URLs count towards the page limit.
+
+    Returns () unless this run found nothing new.
+    """
     if not status.found_nothing_new(view):
         return ()
     totals = {run: (await session.control.status(run)).counters.total for run in view.crawl.resumes}
@@ -130,7 +137,7 @@ async def runs_with_pages(session: Session, view: View) -> tuple[str, ...]:
 
 
 async def unfinished_retries(session: Session, view: View) -> tuple[str, ...]:
-    """Describe unfinished retries of earlier runs, if this run found nothing new."""
+    """Describe unfinished retries of earlier runs. Returns () unless this run found nothing new."""
     if not status.found_nothing_new(view) or not view.crawl.pages_own:
         return ()
     resumes = view.crawl.resumes
@@ -140,7 +147,7 @@ async def unfinished_retries(session: Session, view: View) -> tuple[str, ...]:
 
 
 async def unfinished_retry(session: Session, run: Crawl) -> str:
-    """Count the URLs that a retry still has to request; empty for another run."""
+    """Describe how many URLs a retry must still request. Returns "" if `run` is no retry."""
     if run.retry_of is None:
         return ""
     done = (await session.control.status(run.id)).counters.done
@@ -151,7 +158,7 @@ async def unfinished_retry(session: Session, run: Crawl) -> str:
 
 
 def _examples(lines: Sequence[str], number: int, crawl: Crawl) -> list[str]:
-    """Limit lines to the first ones, and count the rest of `number`."""
+    """Return the first `EXAMPLES` lines, and a line with how many of `number` are not shown."""
     shown = [*lines[:EXAMPLES]]
     if (more := number - len(shown)) > 0 and shown:
         shown.append(f"  and {more:,} more: orbweaver pages {crawl.id}")
@@ -184,7 +191,7 @@ def _why(record: PageRecord) -> str:
 
 
 async def left_behind(session: Session, crawl: Crawl) -> str | None:
-    """Describe the state of a crawl that a command no longer watches; None if it is unknown."""
+    """Describe the state of a crawl when a command stops watching it. None: it is unknown."""
     try:
         async with asyncio.timeout(PAUSE_S):
             crawl = await session.control.find(crawl.id)
@@ -209,7 +216,10 @@ def give_up(
     written: ExportResult | None = None,
     option: str = "",
 ) -> int:
-    """Report a stalled crawl, its files and the fix. Return the exit code."""
+    """Report that a crawl is stalled, its files and the fix. Return the exit code.
+
+    `option` names the stack or store in the suggested commands.
+    """
     display.close()
     crawl, counters, depths = (
         view.reading.status.crawl,
@@ -238,10 +248,10 @@ def timed(
     display: Display,
     left: Callable[[], str | None] = lambda: None,
 ) -> int:
-    """Run a command that watches a crawl. Ctrl-C ends the command and leaves the crawl running.
+    """Run a command that watches a crawl. Ctrl-C ends the command, but not the crawl.
 
-    `watched` returns the crawl's id, if it is known. `left` describes the state in which the
-    command left the crawl, if it is known.
+    `watched` returns the crawl's id, if it is known. `left` describes the state of the crawl when
+    the command ends, if it is known.
     """
     try:
         return asyncio.run(work)

@@ -1,7 +1,7 @@
 """Options of a crawl, and the parts of a plan that they set.
 
-An option that is not given is None or empty, so that the definition or the default applies. A
-switch cannot reset a value of the definition.
+An option that is not given is None or empty, so the value of the definition or the default applies.
+Omitting a switch does not reset a value that the definition sets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orbweaver.parsing.pii_redaction import KINDS
 
 DEFINITION = Path("crawl.toml")
 STANDARD_INPUT = "-"
-# Order in the help. Other settings come last.
+# Order of the options in the help. Settings that are not listed come last.
 _ORDER = (
     *("sitemap_urls", "sitemaps", "canonical_only", "noindex_skipped", "name", "scope"),
     *(
@@ -48,7 +48,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Option:
-    """A setting as an option. Without `metavar` it is a switch."""
+    """A setting of a crawl as an option. Without `metavar` the option is a switch."""
 
     setting: Setting
     metavar: str
@@ -99,14 +99,14 @@ _BY_NAME = {
         key=lambda one: _ORDER.index(one.name) if one.name in _ORDER else len(_ORDER),
     )
 }
-# Option of each part of a plan.
+# The option that sets each part of a plan, by the name of the part.
 OPTIONS = {"seeds": "URL", "id": "--id", "idempotency_key": "--idempotency-key"} | {
     part: option.setting.flag for part, option in _BY_NAME.items()
 }
 
 
 def given(arguments: Namespace) -> dict[str, Any]:
-    """Return the parts of a plan that were given as options."""
+    """Return the parts of a plan that the options set, by name."""
     parts = {"seeds": tuple(getattr(arguments, "seeds", ())), "id": getattr(arguments, "id", None)}
     parts |= {part: option.part(arguments) for part, option in _BY_NAME.items()}
     return {part: value for part, value in parts.items() if value is not None and value != ()}
@@ -132,7 +132,7 @@ _REFETCH = "request only pages that earlier runs stored without --text or --bodi
 
 
 def add_changeable(parser: Any) -> None:
-    """Add the options that can also change during a crawl (`control/edits.py`)."""
+    """Add the options whose settings can change while a crawl runs (`control/edits.py`)."""
     for option in _BY_NAME.values():
         if option.setting.editable:
             option.add(parser.add_argument)

@@ -1,4 +1,4 @@
-"""The plan of a crawl: options, seed lists, and the definition that --config names."""
+"""Make the plan of a crawl from options, seed lists, and the definition that --config names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from orbweaver.cli.crawl_options import STANDARD_INPUT, given
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.control.crawl_spec import CrawlSpec
 
-# A longer delay may be meant in milliseconds.
+# A delay above this causes a note, because the user might have meant milliseconds.
 LONG_DELAY_MS = 30_000
 
 
 def plan_of(arguments: Namespace, around: CliContext) -> CrawlSpec:
-    """Make a plan from options, and from the definition that --config names."""
+    """Make a plan from options and the definition that --config names. Raises UsageError."""
     parts = given(arguments) | _seeds_given(arguments, around)
     if (delay_ms := parts.get("delay_ms", 0)) > LONG_DELAY_MS:
         milliseconds = f" ({delay_ms // 1000}ms for milliseconds)" if delay_ms % 1000 == 0 else ""
@@ -29,7 +29,7 @@ def plan_of(arguments: Namespace, around: CliContext) -> CrawlSpec:
 
 
 def _seeds_given(arguments: Namespace, around: CliContext) -> dict[str, Any]:
-    """Return the typed seeds and the seeds of lists as part of a plan. Empty if there are none."""
+    """Return the typed seeds and the seeds of lists as parts of a plan. Empty without seeds."""
     typed = [seed for seed in arguments.seeds if seed != STANDARD_INPUT]
     named = (*arguments.seed_lists, *(seed for seed in arguments.seeds if seed == STANDARD_INPUT))
     lists = tuple(dict.fromkeys(named))

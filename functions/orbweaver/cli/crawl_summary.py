@@ -19,7 +19,7 @@ from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED
 from orbweaver.rendering.launch import INSTALL, find_browser
 
-# Suggested next command.
+# The query in the suggested next command.
 QUERY = "SELECT url, status, title FROM pages LIMIT 10"
 
 
@@ -31,8 +31,8 @@ def lines(
 ) -> list[str]:
     """Return the summary as lines.
 
-    `before` is a command that must run before other ones, `used_by` are the runs that used up the
-    page limit, newest first.
+    `before` is a shell command that must run before the suggested commands. `used_by` are the runs
+    that used up the page limit, newest first.
     """
     status = view.reading.status
     crawl = status.crawl
@@ -69,7 +69,7 @@ def lines(
 
 
 def outcomes(view: View) -> list[str]:
-    """Count pages by outcome and reason, as a table."""
+    """Return a table of the numbers of pages by outcome and reason."""
     rows = [("outcome", "pages", "reasons")]
     rows += [
         (str(outcome), f"{number:,}", reasons(view, outcome))
@@ -82,7 +82,7 @@ def outcomes(view: View) -> list[str]:
 
 
 def requested_again(view: View) -> str:
-    """Count the URLs of earlier runs that failed or were disallowed, and were requested again."""
+    """Describe how many failed or disallowed URLs of earlier runs this run requested again."""
     number = view.count(REQUESTED_AGAIN)
     if not number:
         return ""
@@ -91,7 +91,7 @@ def requested_again(view: View) -> str:
 
 
 def limited(view: View) -> str:
-    """Describe the URLs that count towards a reached page limit: pages, redirects, failures."""
+    """Describe the URLs that used up the page limit (pages, redirects, failures), or return ""."""
     if view.crawl.stop is not Stop.MAX_PAGES:
         return ""
     used = spent(view.total)
@@ -104,13 +104,13 @@ def limited(view: View) -> str:
 
 
 def cancelled(view: View) -> str:
-    """Count the known URLs that a cancellation left unrequested; empty if there are none."""
+    """Describe how many known URLs a cancelled crawl did not request, or return ""."""
     number = view.reasons(Outcome.SKIPPED).get(Reason.CANCELLED, 0)
     return f"{text.plural(number, 'URL')}: the same command requests them" if number else ""
 
 
 def left_over(view: View) -> str:
-    """Count the links that an early end left unrequested, and describe how to continue."""
+    """Describe how many links a limit left unrequested, and how to request them, or return ""."""
     crawl, limit = view.crawl, text.plural(view.crawl.pages_max, "page")
     goes_on = {
         Stop.MAX_PAGES: f"beyond the limit of {limit}: the same command with a higher"
@@ -125,16 +125,17 @@ def left_over(view: View) -> str:
 
 
 def _links_left(view: View) -> str:
-    """Count the links that a page limit left unrequested; empty if there are none."""
+    """Describe how many links a page limit left unrequested, or return ""."""
     waiting, exact = progress.count_late_links(view)
-    # If the crawl has no order or too many links, this counts each occurrence of a link.
+    # Links are counted here if the crawl does not order links by usefulness, or has too many. Then
+    # a URL that several pages link counts several times.
     beyond = view.count(f"refused.{Refusal.BUDGET}")
     most = "" if exact and not beyond else "at most "
     return f"{most}{text.plural(waiting + beyond, 'link')}" if waiting + beyond else ""
 
 
 def incomplete(view: View) -> str:
-    """Count pages with omitted or truncated parts; empty if all pages are complete."""
+    """Describe how many pages have omitted or truncated parts, or return ""."""
     parts = view.reasons(COUNTER)
     pages = parts.pop(PAGES, 0)
     if not pages:
@@ -144,7 +145,7 @@ def incomplete(view: View) -> str:
 
 
 def rendered(view: View) -> str:
-    """Count pages that were rendered and pages that could not be; empty if there are none."""
+    """Describe how many pages were rendered and how many could not be rendered, or return ""."""
     number, failed = view.count(RENDERED), sum(view.reasons("render.failed").values())
     if not number and not failed:
         return ""
@@ -154,7 +155,7 @@ def rendered(view: View) -> str:
 
 
 def unrendered(view: View) -> str:
-    """Count pages that are empty until their scripts run; empty if there are none."""
+    """Describe how many pages are empty until their scripts run, or return ""."""
     number = view.count(NEEDS_RENDERING)
     if not number:
         return ""
@@ -167,7 +168,7 @@ def unrendered(view: View) -> str:
 
 
 def withdrawn(view: View) -> str:
-    """Count links that nofollow of a seed excluded."""
+    """Describe how many links were left out because a seed's page has nofollow, or return ""."""
     number = view.count(f"refused.{Refusal.SEED_NOFOLLOW}")
     if not number:
         return ""
@@ -199,7 +200,7 @@ def files(written: ExportResult) -> list[str]:
 
 
 def _contents(written: ExportResult) -> list[str]:
-    """Name the runs whose rows the files have, the rows of other runs, and a replaced file."""
+    """Describe which runs' rows the files contain, which they lack, and the file replaced."""
     if written.file is None and not written.absent:
         return []
     newest, *older = written.runs or (None,)
@@ -216,7 +217,7 @@ def _contents(written: ExportResult) -> list[str]:
 
 
 def query(written: ExportResult) -> str:
-    """Return a command that queries the files; empty if it could not read any."""
+    """Return a command that queries the files, or "" if no file can be queried."""
     if written.file is not None:  # a query reads folders with manifests
         return ""
     if not any(path.suffix == ".parquet" for path, _, _ in written.parts):
@@ -230,7 +231,7 @@ def nothing_new(
 ) -> str:
     """Explain why a run requested no URL, and how to crawl anyway.
 
-    `has_rest`: the page limit left out links.
+    `has_rest` is True if the page limit left out links. For `before` and `used_by` see `lines`.
     """
     if crawl.resumes and not crawl.pages_own:
         runs = used_by or crawl.resumes[:1]
@@ -254,7 +255,7 @@ def nothing_new(
 
 
 def result(view: View, written: ExportResult | None, exit_code: int) -> dict[str, Any]:
-    """Return the summary for JSON."""
+    """Return the summary as a JSON object."""
     body: dict[str, Any] = {"type": "result", **progress.as_json(view)}
     body["nothing_new"] = progress.found_nothing_new(view)
     body["exit_code"] = exit_code

@@ -10,7 +10,7 @@ from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.control.definition_keys import BY_PATH, TABLES
 from orbweaver.model.crawl_settings import WRITTEN, Setting
 
-# Keys that the definition sets. Other keys are comments.
+# Keys that the written definition sets. It shows all other keys as comments.
 _GIVEN = ("seeds", "limits.pages")
 _TIMES = ("milliseconds", "seconds")
 _ABOUT_TABLES = {
@@ -62,7 +62,7 @@ def _lines(one: Setting) -> Iterator[str]:
 
 
 def _default(one: Setting) -> str:
-    """Write a default as TOML. For these values JSON has the same form."""
+    """Return a setting's default as TOML. For such values JSON and TOML are the same."""
     write: Any = WRITTEN[one.kind] if one.kind in _TIMES else BY_PATH[one.key].codec.write
     return json.dumps(write(one.default))
 

@@ -6,8 +6,8 @@ OK, FAILED, INTERRUPTED = 0, 1, 130
 
 
 class UsageError(Exception):
-    """The command line or a file is wrong. The message contains the fix."""
+    """The command line or an input file is invalid. The message contains the fix."""
 
 
 class WriteError(Exception):
-    """Files could not be written. The text contains place and reason."""
+    """Files could not be written. The message contains the path and the reason."""

@@ -1,7 +1,8 @@
 """Export page records into a folder without overwriting files of another crawl.
 
 A folder contains exports of days, or exports of crawls with one name. A later run of a crawl adds
-to the folder. Both the owner and write access are checked before a crawl starts.
+to the folder. Before a crawl starts, the command checks that the folder is writable and has no
+files of another crawl.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ PROBE_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportPlan:
-    """Folder and formats of an export, and the progress callback."""
+    """Folder and formats of an export, and a callback for messages about the progress."""
 
     folder: Path
     formats: tuple[str, ...] = FORMATS
@@ -50,21 +51,21 @@ class ExportPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
-    """One file that holds all rows of a table."""
+    """A written file that contains all rows of a table."""
 
     path: Path
     rows: int
     bytes: int
-    # Size of the file that it replaced.
+    # Size of the file that was replaced. None: no file had this path.
     replaced_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportResult:
-    """Result of an export: the manifests of the days and their folder, or one `file`.
+    """Result of an export: a folder and the manifests of its days, or one `file`.
 
-    `runs` are the runs whose rows one file has, newest first. `absent` counts the pages of earlier
-    runs of the crawl that a folder does not have.
+    `runs` are the runs whose rows the files contain, newest first. `absent` is the number of pages
+    of earlier runs of the crawl that the folder does not contain.
     """
 
     folder: Path
@@ -72,7 +73,7 @@ class ExportResult:
     file: WrittenFile | None = None
     runs: tuple[str, ...] = ()
     absent: int = 0
-    # Name of the crawl, for a command that exports all its runs.
+    # Name of the crawl, for a suggested command that exports all runs of the crawl.
     name: str = ""
 
     @property
@@ -82,7 +83,7 @@ class ExportResult:
 
     @property
     def parts(self) -> list[tuple[Path, int, int]]:
-        """Path, rows and bytes of each file."""
+        """Path, number of rows and size in bytes of each file."""
         if self.file is not None:
             return [(self.file.path, self.file.rows, self.file.bytes)]
         return [
@@ -93,9 +94,9 @@ class ExportResult:
 
 
 def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) -> None:
-    """Raise UsageError if a folder contains files of a crawl with another name.
+    """Raise UsageError if a folder contains exports of a crawl other than `name` or `crawl_id`.
 
-    `name` None means all crawls together.
+    If `name` is None, the folder is for exports of all crawls together.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out: {folder} is a file: give a folder")
@@ -112,7 +113,7 @@ def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) ->
 
 
 def check_writable(folder: Path) -> None:
-    """Raise UsageError if a folder is not writable. The check leaves no files."""
+    """Raise UsageError if a folder is not writable. The check removes the files that it creates."""
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     probe = folder / f".orbweaver-{token_hex(4)}"
     try:
@@ -133,7 +134,7 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Turn errors of the file system, but not of the stack, into Unwritten."""
+    """Convert errors of the file system to WriteError. Errors of the stack are not converted."""
     try:
         yield
     except (OSError, FolderError) as error:
@@ -146,7 +147,10 @@ def _writing(folder: Path) -> Iterator[None]:
 async def export_crawl(
     session: Session, crawl: Crawl, wanted: ExportPlan, pages: Pages | None = None
 ) -> ExportResult:
-    """Write the records of a run. `pages` replaces the session's and omits changes."""
+    """Write the records of a run as files.
+
+    `pages` replaces the session's page records. Then the table of changes is omitted.
+    """
     last_ms = crawl.finished_at_ms or session.ports.clock.now_ms()
     alone = _alone(session, wanted, pages)
     with _writing(wanted.folder):
@@ -155,7 +159,10 @@ async def export_crawl(
 
 
 async def stored_run(session: Session, crawl: Crawl, say: Callable[[str], None]) -> Crawl | None:
-    """Return the last run of the same crawl that fetched pages; None if no run did."""
+    """Return the newest run of the same crawl that fetched pages.
+
+    None: no run did, and a message to `say` explains that no file is written.
+    """
     for run in await session.control.with_same_crawl(crawl):
         if await _count(session, run, SUCCESSES):
             return run
@@ -167,7 +174,7 @@ async def stored_run(session: Session, crawl: Crawl, say: Callable[[str], None])
 
 
 async def pages_absent(session: Session, crawl: Crawl, folder: Path) -> int:
-    """Count the pages of the other runs of a crawl, as far as a folder has no files of them."""
+    """Count the pages of a crawl's other runs, except runs with an export in the folder."""
     pages = 0
     for run in await session.control.with_same_crawl(crawl):
         if run.id != crawl.id and not _has_files(folder, run):
@@ -187,7 +194,7 @@ def _has_files(folder: Path, run: Crawl) -> bool:
 async def export_day(
     session: Session, day: str, crawl: Crawl | None, wanted: ExportPlan
 ) -> ExportResult:
-    """Write the records of a day, of one crawl or of all."""
+    """Write the records of a day, of one crawl or (`crawl` None) of all crawls."""
     with _writing(wanted.folder):
         manifest = await _alone(session, wanted).export(day, crawl=crawl.id if crawl else None)
     return ExportResult(folder=wanted.folder, manifests=(manifest,))
@@ -197,7 +204,7 @@ def _alone(session: Session, wanted: ExportPlan, pages: Pages | None = None) -> 
     say = wanted.say
 
     def tell(progress: UnitProgress) -> None:
-        # No message for an export of a single chunk.
+        # An export that consists of a single chunk is not reported.
         if say is not None and progress.chunk > 1:
             rows = progress.rows.get(PAGES.name, 0)
             say(f"{progress.name}: {rows:,} pages in {len(progress.files)} files so far")

@@ -1,7 +1,7 @@
 """Prometheus metrics of crawls, without hosts and URLs.
 
 Names follow OpenMetrics: unit before `_total`, base units, one meaning per name. Labels are at most
-`CRAWLS_MAX` ids of crawls and words of enums, so the number of series is bounded.
+`CRAWLS_MAX` crawl ids, and members of enums. So the number of series is bounded.
 
 Source: the OpenMetrics specification, 1.0 (prometheus.io/docs/specs/om).
 """
@@ -40,7 +40,7 @@ def _one(key: str) -> Read:
 
 
 def _within(group: str) -> Read:
-    """Return a reader of a group's counters. The part after the group's name is the label."""
+    """Return a reader of the counters `<group>.<label>`, which yields label and number."""
     prefix = f"{group}."
     return lambda total: (
         ((key.removeprefix(prefix),), total[key]) for key in sorted(total) if key.startswith(prefix)
@@ -71,8 +71,8 @@ def _metered(total: Counts) -> Samples:
     return (((term,), dollars({term: used})) for term, used in terms)
 
 
-# Counters of a crawl: name, unit, meaning, labels in addition to its id, and a function that reads
-# label values and numbers from the crawl's counters.
+# Metrics of a crawl: name, unit, meaning, labels in addition to the crawl's id, and a reader. The
+# reader yields label values and numbers from the crawl's counters.
 _COUNTERS: tuple[tuple[str, str, str, tuple[str, ...], Read], ...] = (
     ("urls_claimed", "", "URLs that belong to the crawl", (), _one("claimed")),
     ("retries", "", "Repeated attempts", (), _one("retries")),
@@ -90,7 +90,7 @@ _COUNTERS: tuple[tuple[str, str, str, tuple[str, ...], Read], ...] = (
 
 
 def families(statuses: Sequence[Status], depths: Depths | None) -> Iterator[Metric]:
-    """Yield all metrics of crawls, and of the queue if its depths are known."""
+    """Yield all metrics of crawls, and of the queues if `depths` is given."""
     yield from _standing(statuses)
     for name, unit, meaning, labels, samples in _COUNTERS:
         family = CounterMetricFamily(

@@ -1,4 +1,4 @@
-"""The real `Machine`: the emulator and CDK of `localstack`, and boto3 for some requests.
+"""The real `Machine`: uses the emulator and CDK through `localstack`, and boto3 for AWS.
 
 Imports are inside functions, so that commands like `orbweaver url` do not load boto3.
 """
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def connect(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Ports]:
-    """Open the real ports of a stack. Until they close, this process uses only that stack."""
+    """Open the real ports of a stack.
+
+    Until the ports are closed, environment variables point this process to this stack.
+    """
     from orbweaver.app import container
 
     others = dict.fromkeys(name for name in os.environ if name.startswith("AWS_"))
@@ -44,7 +47,7 @@ async def connect(settings: Settings, environment: Mapping[str, str]) -> AsyncIt
 
 
 def _set_variables(values: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Set or remove environment variables. Return the previous values."""
+    """Set environment variables, or remove them (None). Return the previous values."""
     before = {name: os.environ.get(name) for name in values}
     for name, value in values.items():
         if value is None:
@@ -55,7 +58,7 @@ def _set_variables(values: Mapping[str, str | None]) -> dict[str, str | None]:
 
 
 class ThisMachine:
-    """Implements `Machine`. Keeps the SQS client open, because it is used every second."""
+    """Implements `Machine`. The SQS client is kept, because it is used every second."""
 
     def __init__(self) -> None:
         self._open = contextlib.ExitStack()
@@ -273,7 +276,10 @@ class ThisMachine:
 
 
 def _kept(context: dict[str, str], folder: Path) -> dict[str, str]:
-    """Copy a custom module next to the emulator's state, because the stack needs it later."""
+    """Copy a custom module to the emulator's `folder`, and return `context` with the copy.
+
+    The stack needs the module when it is started again.
+    """
     if (module := context.get("extractor")) is not None:
         body = Path(module).read_bytes()
         kept = folder / "extractors" / f"{hashlib.sha256(body).hexdigest()[:16]}.py"

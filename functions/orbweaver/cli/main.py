@@ -75,8 +75,8 @@ def _drain(stream: TextIO) -> None:
 def run(words: Sequence[str], around: Callable[[], CliContext]) -> int:
     """Run one command and return its exit code.
 
-    `around` is called if a command runs or an error is printed. Tests replace the real terminal and
-    machine with it.
+    `around` is called only if a command runs or an error is printed. Tests pass a function that
+    replaces the real terminal and machine.
     """
     try:
         arguments = parse(words)
@@ -122,14 +122,14 @@ def _report_jump(by_ms: int) -> None:
 
 
 def _allowed(this: ThisMachine) -> Allowed:
-    """Allow servers of this machine, except its emulators."""
+    """Return the allowed addresses: servers of this machine, except its emulators."""
     from orbweaver.model.address_policy import THIS_MACHINE, parse_allowed
 
     return parse_allowed(THIS_MACHINE, this.ports())
 
 
 async def _reach(this: ThisMachine, url: str) -> str | None:
-    """Return why a server that the user named cannot be reached, or None if it can."""
+    """Return why the server of a seed cannot be reached. None: it can be reached."""
     from orbweaver.adapters.web.tls import without_authorities
 
     with without_authorities():  # saves a tenth of the time to the first request
@@ -147,19 +147,22 @@ async def _web(this: ThisMachine) -> AsyncIterator[Fetcher]:
 
 
 class _Ending:
-    """Signals that end a command as Ctrl-C does. The exit code is 128 plus the signal's number."""
+    """Makes signals like SIGTERM end a command as Ctrl-C does.
+
+    The exit code is 128 plus the signal's number.
+    """
 
     def __init__(self) -> None:
         self.code = exit_codes.INTERRUPTED
 
     def listen(self) -> None:
-        """Handle the signals. SIGHUP stays ignored under `nohup`."""
+        """Handle the signals, but not SIGHUP under `nohup`, which ignores it."""
         signal.signal(signal.SIGTERM, self._interrupt)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             signal.signal(signal.SIGHUP, self._interrupt)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Call the current handler of Ctrl-C. asyncio replaces it while it runs."""
+        """Call the current handler of Ctrl-C, which is asyncio's while an event loop runs."""
         self.code = 128 + number
         handler = signal.getsignal(signal.SIGINT)
         if callable(handler):
@@ -167,9 +170,9 @@ class _Ending:
 
 
 def _heed_interrupts() -> None:
-    """Make SIGTERM work in a command that a script started with `&`."""
-    # Shells without job control make such commands ignore SIGINT (POSIX.1-2024, XCU 2.11). This
-    # blocks SIGINT instead of ignoring it, so that `_Ending` finds a handler.
+    """Make SIGTERM end a command that a script started with `&`."""
+    # Shells without job control make such commands ignore SIGINT (POSIX.1-2024, XCU 2.11). Here
+    # SIGINT is blocked instead, so that it has a handler, which `_Ending` needs for other signals.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         signal.signal(signal.SIGINT, signal.default_int_handler)

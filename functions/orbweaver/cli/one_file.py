@@ -1,10 +1,12 @@
-"""One table of a crawl as one file: `--out pages.csv`.
+"""Write one table of a crawl as one file: `--out pages.csv`.
 
-- The extension names the format: .csv, .jsonl or .parquet. The file's stem names the table: a rule
-  for its items, else `texts`, `changes` or `invalid_items`; every other stem means `pages`.
-- The file holds the newest record of each URL in all given runs of a crawl, or its items or text.
-  The table `changes` has only the changes of the newest run.
-- The export is written to a temporary folder first. A whole file replaces an older one.
+- The extension names the format: .csv, .jsonl or .parquet. The name without extension selects the
+  table: the name of an item rule, or else `texts`, `changes` or `invalid_items`. All other names
+  mean `pages`.
+- The file contains the newest record of each URL in all given runs, or the items or text of these
+  records. The table `changes` contains only the changes of the newest run.
+- The export is written to a temporary folder first. Then the complete file replaces an existing
+  file.
 """
 
 from __future__ import annotations
@@ -42,14 +44,17 @@ OTHERS = (TEXTS.name, CHANGES.name, INVALID_ITEMS.name)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneFile:
-    """Path and format of the file."""
+    """Path and format of the file to write."""
 
     path: Path
     format: str
 
 
 def one_file(out: Path | None, place: Path, formats: tuple[str, ...] | None) -> OneFile | None:
-    """Return the file that --out names, or None if it names a folder; raises UsageError."""
+    """Return the file that --out names. None: it names a folder. Raises UsageError.
+
+    `place` is the absolute path of `out`, `formats` the value of --format.
+    """
     if out is None or place.is_dir():
         return None
     name = SUFFIXES.get(out.suffix.lower())
@@ -64,7 +69,7 @@ def one_file(out: Path | None, place: Path, formats: tuple[str, ...] | None) -> 
 
 
 async def write_one(session: Session, runs: Sequence[Crawl], wanted: OneFile) -> ExportResult:
-    """Write a table of a crawl's runs, given newest first."""
+    """Write the table that `wanted` names, from runs of a crawl (newest first)."""
     table = table_of(runs[0], wanted.path.stem)
     pages = None
     if table == CHANGES.name:
@@ -105,14 +110,14 @@ async def write_one(session: Session, runs: Sequence[Crawl], wanted: OneFile) ->
 
 
 def shown_as(written: ExportResult, out: Path) -> ExportResult:
-    """Replace the path by the typed one."""
+    """Return the result with the path of the file as the user typed it (`out`)."""
     if written.file is None:
         return written
     return replace(written, file=replace(written.file, path=out))
 
 
 def table_of(crawl: Crawl, stem: str) -> str:
-    """Return the table that a file's stem means."""
+    """Return the table that a file's name without extension selects."""
     if stem in {rule.name for rule in crawl.items}:
         return f"{items_folder(crawl.name)}{stem}"
     return stem if stem in OTHERS else PAGES.name
@@ -136,7 +141,7 @@ def _join_csv(parts: list[Path], target: Path) -> None:
     for part in parts:
         with part.open("rb") as lines:
             heads.append(columns_of(lines.readline()))
-    # Runs with other rules have other columns.
+    # The columns of runs with different item rules can differ.
     columns = list(dict.fromkeys(name for head in heads for name in head))
     with target.open("wb") as out:
         if parts:
@@ -165,9 +170,10 @@ def _text(value: str) -> str:
 
 
 class NewestRecords:
-    """A `Pages` port for exports of `runs`, newest first, one after another.
+    """A `Pages` port with only the newest record of each URL.
 
-    Memory: a hash for each record, without the records of the last run.
+    `runs` are newest first, and must be exported one after the other in this order.
+    Memory contains one hash for each record, except for records of the oldest run.
     """
 
     def __init__(self, pages: Pages, runs: Sequence[str]) -> None:
@@ -181,7 +187,7 @@ class NewestRecords:
     async def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
     ) -> AsyncIterator[tuple[str, PageRecord]]:
-        """Read the records of a run whose URLs no newer run has."""
+        """Read a run's records, without URLs that have a record in a newer run."""
         place = self._runs.index(crawl) if crawl in self._runs else 0
         newer = [self._hashes[run] for run in self._runs[:place]]
         own = self._hashes.get(crawl or "", set())

@@ -1,4 +1,4 @@
-"""Types of option values. Each error contains an example of a valid value."""
+"""Parse the values of options. Each error contains an example of a valid value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THRESHOLD = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(%?)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """Maximum number of failures, or maximum percentage of all URLs."""
+    """Maximum number of failed URLs, or maximum percentage of all URLs."""
 
     number: float
     percent: bool = False
@@ -29,7 +29,7 @@ class Threshold:
 
 
 def _reader(read: Callable[[str], T]) -> Callable[[str], T]:
-    """Convert ValueError to the error of argparse."""
+    """Return `read` with its ValueError converted to argparse's error."""
 
     def reading(text: str) -> T:
         try:
@@ -41,13 +41,13 @@ def _reader(read: Callable[[str], T]) -> Callable[[str], T]:
 
 
 duration_ms = _reader(durations.duration_ms)
-# Rounded up to whole seconds.
+# A duration, rounded up to whole seconds.
 duration_s = _reader(durations.duration_s)
-# `500MB`, `10GB`.
+# A number of bytes: `500MB`, `10GB`.
 size_bytes = _reader(amounts.size_bytes)
-# Dollars, in units of 1e-9.
+# An amount of dollars, returned in nanodollars (1e-9 dollars).
 nanodollars = _reader(amounts.nanodollars)
-# A UTC day.
+# A day in UTC: `2026-11-21`.
 day = _reader(check_day)
 # Formats of exports, separated by commas.
 formats = _reader(formats_in)
@@ -68,7 +68,7 @@ def positive(text: str) -> int:
 
 
 def store_folder(text: str) -> Path:
-    """Parse the folder of a store. It must not be the current folder."""
+    """Parse the path of a store's folder, which must not be the current folder."""
     if (folder := Path(text)) == Path():
         raise argparse.ArgumentTypeError("give a separate folder, like --store crawls")
     return folder
@@ -103,7 +103,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def header(text: str) -> tuple[str, str]:
-    """Parse `Name: value`. The plan checks whether it may be sent."""
+    """Parse a header `Name: value`. The plan's checks decide whether it is allowed."""
     name, colon, value = text.partition(":")
     if not colon:
         # The error omits the value, because it may be a secret.

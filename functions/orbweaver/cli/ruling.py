@@ -1,4 +1,4 @@
-"""A host's robots.txt and its ruling for one command, fetched as by a crawl and not stored."""
+"""Fetch a host's robots.txt for one command, by the rules of a crawl, without storing it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import Host, RobotsEntry, Slots, grant_slots
 from orbweaver.politeness.robots_cache import RobotsKeeper, Ruling
 
-# Time limit for fetching a robots.txt with its redirects.
+# Time limit in ms for fetching a robots.txt, including redirects.
 ROBOTS_MS_MAX = 60_000
 
 
 class HostsOfOneCommand:
-    """Stores the state of hosts in memory, for one command."""
+    """Implements the port `Hosts` (slots, blocks, robots.txt) in memory, for one command."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, Host] = {}
@@ -36,7 +36,7 @@ class HostsOfOneCommand:
         return Slots(at_ms=at_ms, return_at_ms=next_ms)
 
     async def release(self, host: str, from_ms: int, to_ms: int) -> None:
-        """Do nothing: the command is the only reader of its hosts."""
+        """Do nothing, because only this command uses the slots of these hosts."""
 
     async def take_probe(self, _host: str, _until_ms: int, _now_ms: int) -> bool:
         return True
@@ -53,7 +53,10 @@ async def ruling_of(
     settings: Settings,
     named: frozenset[str] | None = None,
 ) -> tuple[Ruling, RobotsEntry | None]:
-    """Return what a host's robots.txt allows, and the fetched entry. `named` are allowed hosts."""
+    """Return the ruling (rules of a host's robots.txt for a crawl), and the fetched robots.txt.
+
+    `named` are hosts that can be requested although their address is not public.
+    """
     hosts = HostsOfOneCommand()
     keeper = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
     until_ms = clock.now_ms() + ROBOTS_MS_MAX

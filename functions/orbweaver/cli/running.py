@@ -1,4 +1,4 @@
-"""Run a parsed command. Its errors become messages and exit codes."""
+"""Run a parsed command, and convert its errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def run_command(arguments: Namespace, around: CliContext) -> int:
 
 
 def _lacking(error: ModuleNotFoundError) -> str:
-    """Return which extra is missing. Raises the error again if no extra contains the module."""
+    """Return a message with the extra that contains a missing module.
+
+    Raises the error again if no extra contains the module.
+    """
     from localstack import extras
 
     said = extras.missing_extra_text(error)

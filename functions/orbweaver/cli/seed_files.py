@@ -1,6 +1,7 @@
 """Seed lists: URLs from a file or the standard input, one per line or in a column of a CSV table.
 
-- The reader streams, so a list takes the memory of its URLs. A file may be compressed by gzip.
+- A list is read line by line, so it needs only the memory of its URLs. A file can be compressed
+  with gzip.
 - Empty lines, and lines that begin with `#`, are skipped.
 - `--column` is a column's name in the header, or its number in a table without a header. Without
   it, a file whose name ends in .csv or .tsv has its URLs in the column `url`.
@@ -35,7 +36,7 @@ COLUMNS_SHOWN = 20
 
 
 class SeedListError(UsageError):
-    """A list cannot be read. `problems` are sentences about its lines."""
+    """A seed list cannot be read. `problems` are sentences about lines of the list."""
 
     def __init__(self, name: str, problems: list[str]) -> None:
         lines = [f"  {text.clean(problem)}" for problem in problems]
@@ -46,7 +47,7 @@ class SeedListError(UsageError):
 def seeds_in(
     given: str, folder: Path, around: CliContext, column: str | None = None
 ) -> tuple[str, ...]:
-    """Read the URLs of a list, `-` for the standard input. Raises UsageError."""
+    """Read the URLs of the list `given`, `-` for the standard input. Raises UsageError."""
     if given == STANDARD_INPUT:
         return _seeds("the input", around.stdin, column)
     name = text.clean(given)
@@ -91,7 +92,7 @@ def _problems(found: list[tuple[int, str]]) -> Iterator[str]:
 
 
 class SeedLines:
-    """Lines of a list. `number` counts the lines that were read."""
+    """Reads the lines of a seed list. `number` is the number of lines read so far."""
 
     def __init__(self, name: str, stream: TextIO) -> None:
         self._name = name
@@ -139,7 +140,10 @@ class SeedLines:
         )
 
     def bounded(self, found: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """Omit empty lines and comments. Raises UsageError if the seeds exceed a crawl's limit."""
+        """Yield `found` without empty lines and comments.
+
+        Raises UsageError if the seeds exceed a crawl's limits.
+        """
         count = size = 0
         for number, seed in found:
             if not _has_content(seed):
@@ -154,7 +158,7 @@ class SeedLines:
 
 
 def _is_unicode(line: str) -> bool:
-    """Return False for a line with bytes that are not UTF-8, which lone surrogates replace."""
+    """Return False if a line had invalid UTF-8, which was decoded to lone surrogates."""
     try:
         line.encode()
     except UnicodeEncodeError:
@@ -168,7 +172,7 @@ def _has_content(line: str) -> bool:
 
 
 def _place(header: list[str], column: str) -> int | None:
-    """Return a column's index by its exact name, or else by its name in any case."""
+    """Return the index of a column in the header, by exact name or else ignoring case."""
     names = [cell.strip() for cell in header]
     if column in names:
         return names.index(column)

@@ -1,4 +1,4 @@
-"""The session of a command: its output, its machine, and the open ports."""
+"""The session of a command: the open stack or store, and how a crawl in it is watched."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from orbweaver.control.progress.status import StatusReading, View
     from orbweaver.model.settings import Settings
 
-# Interval at which the screen is redrawn with the age of the reading.
+# Interval in seconds at which the screen is redrawn, to show the age of the last reading.
 TICK_S = 1.0
-# Failed readings after which watching a place that never answered fails.
+# Number of failed readings after which `watch` fails, if the stack or store never answered.
 POLL_FAILURES_MAX = 5
 PAUSE_S = 5.0
 
 
 class Stalled(Exception):
-    """The crawl has not ended, and no worker or message is left that could end it."""
+    """A crawl has not ended, and its queues are empty, so that no worker can end it."""
 
     def __init__(self, view: View) -> None:
         super().__init__(view.reading.status.crawl.id)
@@ -47,7 +47,7 @@ class Stalled(Exception):
 
 
 def note_older(around: CliContext, crawl: Crawl, newest: Crawl) -> None:
-    """Report that an answer is about an older run, because the newest one fetched nothing."""
+    """Report that a command shows the older run `crawl`, because `newest` fetched nothing."""
     if crawl.id != newest.id:
         around.note(f"{newest.id} fetched nothing: this is about {crawl.id}, an earlier run")
 
@@ -57,7 +57,7 @@ Place: TypeAlias = StorePlace | StackPlace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """An open connection to one stack or store."""
+    """An open stack or store, in which a command reads, watches and pauses crawls."""
 
     control: Control
     ports: PortSet
@@ -65,10 +65,10 @@ class Session:
     place: Place
 
     async def watch(self, crawl_id: str, display: Display) -> View:
-        """Show a crawl until it ends. Raises Stalled if it never will.
+        """Show a crawl's progress until the crawl ends. Raises Stalled if it cannot end.
 
-        While the stack does not answer, this keeps trying and shows the age of the last reading.
-        Raises Transient in the end.
+        While the stack does not answer, the reading is repeated, and the age of the last reading is
+        shown. After a time limit, Transient is raised.
         """
         await self._let_worker_begin()
         from orbweaver.control.progress.status import ProgressMeter, is_stalled
@@ -96,12 +96,12 @@ class Session:
                     display.show(self._aged(view))
 
     async def _let_worker_begin(self) -> None:
-        """Wait for the first request of a worker in this process, which a reading would delay."""
+        """Wait before the first reading, which would delay the first request of this process."""
         if isinstance(self.place, StorePlace) and self.place.works:
             await self.ports.clock.sleep(self.place.poll_s)
 
     async def pause(self, crawl_id: str) -> State | None:
-        """Pause an interrupted crawl and return its state; None if that exceeds `PAUSE_S`."""
+        """Pause an interrupted crawl and return its state. None: it failed or took too long."""
         try:
             async with asyncio.timeout(PAUSE_S):
                 try:
@@ -114,7 +114,7 @@ class Session:
     async def _read_meanwhile(
         self, crawl_id: str, view: View | None, display: Display
     ) -> StatusReading:
-        """Read a crawl. Meanwhile show the age of the last reading."""
+        """Read a crawl. While this takes time, show the age of the last reading."""
         reading = asyncio.ensure_future(self.read_closely(crawl_id, ended=True))
         try:
             while not (await asyncio.wait({reading}, timeout=TICK_S))[0]:
@@ -128,10 +128,10 @@ class Session:
         return replace(view, age_ms=max(0, self.ports.clock.now_ms() - view.reading.status.at_ms))
 
     async def read_closely(self, which: str | None, *, ended: bool = False) -> StatusReading:
-        """Read a crawl, for a store with its waiting links, which may take 0.3 s.
+        """Read a crawl. For a store, also read the late links, which can take 0.3 s.
 
-        If `ended`, these links are read only after the crawl has ended. For a stack, `report` lists
-        them.
+        If `ended` is True, late links are read only after the crawl has ended. For a stack, only
+        the command `report` reads them.
         """
         reading = await self.read(which)
         if reading.billed or (ended and reading.status.crawl.state is not State.FINISHED):
@@ -145,7 +145,7 @@ class Session:
         return replace(reading, spared=spared)
 
     async def read(self, which: str | None) -> StatusReading:
-        """Read a crawl, the queue depths, and the hosts of the seeds."""
+        """Read a crawl's counters, the queue depths, and the hosts of the crawl's seeds."""
         from orbweaver.control.progress.reader import StatusReader
 
         reader = StatusReader(
@@ -189,7 +189,11 @@ def store_session(
     others: tuple[int, ...] = (),
     left_in_work: Mapping[str, int] = NOTHING,
 ) -> Session:
-    """Make the session of an open store. `others` are ids of processes that had workers before."""
+    """Make the session of an open store.
+
+    `works` is True if this process has workers. `others` are the ids of other processes that had
+    workers when the command started. For `left_in_work` see `StorePlace`.
+    """
     place = StorePlace(ports=ports, works=works, others=others, left_in_work=left_in_work)
     return Session(
         control=control_of(ports, ports.underway),
@@ -216,8 +220,8 @@ async def chosen(
 ) -> AsyncIterator[Session]:
     """Open the store or stack that the options and the environment name.
 
-    A read-only store is refused at once if the command `writes`, otherwise at the first write.
-    `works` is the number of processes that work on a store.
+    If `writes` is True, a read-only store is refused at once, otherwise at the first write. `works`
+    is the number of worker processes to run for a store.
     """
     if (folder := store_of(arguments, around.folder, around.environment)) is not None:
         others = worker_pids(folder)

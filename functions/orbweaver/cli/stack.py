@@ -1,14 +1,15 @@
-"""Choice of a command's stack, and its settings.
+"""Choose the stack of a command, and read the stack's settings.
 
-- `--port` names a stack on this machine. Otherwise `--target` is `local` or `aws`. Without both,
-  the first of these is used: the endpoint in the environment, a stack that runs on this machine,
-  the AWS account of the environment.
-- The region is the first of `--region`, `AWS_REGION`, `AWS_DEFAULT_REGION` and the profile's. Both
-  variables are set to it, so that every client uses it. Without a region the command fails.
+- `--port` names a stack on this machine. Otherwise `--target` is `local` or `aws`. Without both
+  options, the endpoint in the environment is used. If it is not set, a stack that runs on this
+  machine is used, or else the AWS account of the environment.
+- The region is the first that is set of `--region`, `AWS_REGION`, `AWS_DEFAULT_REGION` and the
+  region of the profile. Both variables are set to the chosen region, so that all clients use it.
+  Without a region the command fails.
 - The stack's outputs contain the names of its resources. The environment of its worker contains its
   limits, so that commands read records where that worker writes them.
-- A stack on this machine can crawl servers of this machine, without a new deployment: only those
-  that the seeds name (model/named_origins.py), never the emulator.
+- A stack on this machine can crawl servers of this machine without a new deployment. It only
+  requests servers that the seeds name (model/named_origins.py), and never the emulator.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 EMULATOR_REGION = "us-east-1"
 PORT = 4566
 LOCAL_POLL_S, AWS_POLL_S = 1.0, 3.0
-# Limits for a stack that has answered, because a network can return and a laptop can wake up.
+# A command that watches a crawl fails if a stack does not answer for this time after an answer. The
+# limits are long, because a network can return and a laptop can wake up.
 SILENCE_MS_MAX, LOCAL_SILENCE_MS_MAX = 5 * 60_000, 60_000
 LOCAL_CONTEXT = {"target": "local", "allow_addresses": THIS_MACHINE}
 NAMES = {
@@ -58,7 +60,7 @@ NAMES = {
     "StarterFunctionArn": "starter_function",
     "FailedCallsQueueArn": "failed_calls_queue",
 }
-# Outputs that only some stacks have.
+# Optional outputs, which only some stacks have.
 EXTRA = {
     "RenderQueueUrl": "render_queue_url",
     "Database": "database",
@@ -90,17 +92,17 @@ class Machine(Protocol):
         """Return the region of the environment's profile."""
 
     def local(self) -> Mapping[int, Mapping[str, str]]:
-        """Return the environments of this machine's running stacks by port, default first."""
+        """Return the environments of this machine's running stacks, by port, default port first."""
 
     def stopped(self) -> list[int]:
-        """Return the ports of stopped stacks with kept state, most recently used first."""
+        """Return the ports of stopped stacks whose data are kept, most recently used first."""
 
     def outputs(
         self, stack: str, environment: Mapping[str, str], say: Say
     ) -> Mapping[str, str] | None:
         """Return a stack's outputs, or None if it does not exist. Raises StackUnreachable.
 
-        A stack that is being updated is reported, and can be used.
+        If the stack is being updated, `say` reports it, and the outputs are returned anyway.
         """
 
     def usual_stack(self) -> str:
@@ -130,21 +132,27 @@ class Machine(Protocol):
     def running_stack(
         self, port: int, say: Say, context: Mapping[str, str] | None = None
     ) -> AbstractContextManager[EmulatedStack]:
-        """Provide a stack with additional `context`. Stop it if this call started it."""
+        """Provide the stack of a port, with additional context keys, in a `with` block.
+
+        The stack is stopped afterwards if this call started it.
+        """
 
     def start_stack(
         self, port: int, context: Mapping[str, str], *, fresh: bool, say: Say
     ) -> Mapping[str, str]:
-        """Start a stack on this machine. Return its outputs and the endpoint."""
+        """Start the stack of a port. Return its outputs and the endpoint.
+
+        If `fresh` is True, the data of an earlier stack are deleted.
+        """
 
     def down(self, port: int | None, say: Say) -> bool:
-        """Stop the emulator of a port, or all emulators. Returns False if none ran."""
+        """Stop the emulator of a port, or (None) all emulators. Returns False if none ran."""
 
     def running(self) -> list[str]:
-        """Describe the running emulators, one per line, followed by the addresses of their APIs."""
+        """Describe the running emulators, one per line, then the addresses of their HTTP APIs."""
 
     def lost_data(self) -> list[str]:
-        """Describe the data that killed emulators have lost, one per line."""
+        """Describe the data that were lost because emulators were killed, one line each."""
 
     def deploy(
         self,
@@ -155,7 +163,10 @@ class Machine(Protocol):
         yes: bool,
         say: Say,
     ) -> Mapping[str, str]:
-        """Deploy the stack with its existing context, unless `reset`. Return its outputs."""
+        """Deploy a stack with the context keys `context`, and return its outputs.
+
+        If the stack exists, it also keeps its other context keys, unless `reset` is True.
+        """
 
     def destroy(
         self, environment: Mapping[str, str], context: Mapping[str, str], *, yes: bool, say: Say
@@ -171,7 +182,10 @@ def environment_of(
     port: int | None = None,
     note: Say = lambda _: None,
 ) -> Mapping[str, str]:
-    """Choose the environment of a stack. Raises StackUnreachable."""
+    """Choose a stack, and return the environment variables for its clients.
+
+    Raises StackUnreachable.
+    """
     if port is not None:
         return _on_port(port, machine)
     if target != "aws" and (target == "local" or not environment.get(ENDPOINT)):
@@ -205,13 +219,13 @@ def port_option(port: int) -> str:
 
 
 def start_hint(machine: Machine) -> str:
-    """Return the command that starts the last used stack of this machine, or a new one."""
+    """Return the command that starts this machine's last used stack, or else a new stack."""
     stopped = machine.stopped()
     return f"`orbweaver local up{port_option(stopped[0]) if stopped else ''}`"
 
 
 def export_line(endpoint: str) -> str:
-    """Return the shell line that points any AWS client to an emulator."""
+    """Return a shell command that makes AWS clients use the emulator at `endpoint`."""
     values = {
         ENDPOINT: endpoint,
         **dict.fromkeys(REGIONS, EMULATOR_REGION),
@@ -286,7 +300,7 @@ def settings_from(
         values = {key: value for key, value in found.items() if key.startswith(PREFIX)}
     known = {**NAMES, **{name: field for name, field in EXTRA.items() if name in outputs}}
     names = {PREFIX + field.upper(): outputs[name] for name, field in known.items()}
-    # Prevents a crawl that starts at the stack itself.
+    # Settings need the stack's own endpoint, so that a crawl cannot start at the stack itself.
     own = {name: environment[name] for name in (ENDPOINT,) if name in environment}
     try:
         return Settings.from_environment({**values, **names, **own})
@@ -300,7 +314,7 @@ def settings_from(
 class StackPlace:
     """A stack: its queues, workers and alarms. Implements `ConsolePlace`.
 
-    `functions` are its worker and renderer, if its outputs contain them.
+    `functions` are the names of its worker function and renderer function, if it has them.
     """
 
     machine: Machine
@@ -309,7 +323,7 @@ class StackPlace:
     functions: tuple[str, ...] = ()
     stack: str = ""
     billed: bool = True
-    # Workers of other processes may be active, and no message can be taken back from them.
+    # Always True: workers run elsewhere, and messages in work cannot be taken back from them.
     busy: bool = True
     others: tuple[int, ...] = ()
     idle: bool = False
@@ -333,7 +347,7 @@ class StackPlace:
         return await asyncio.to_thread(self.machine.depths, self.settings, self.environment)
 
     async def waiting(self, status: Status) -> tuple[str, ...]:  # noqa: ARG002 - a store needs it
-        """Always empty, because SQS shows messages only to workers."""
+        """Return (), because SQS shows messages only to workers."""
         return ()
 
     async def idle_workers(self, crawl: Crawl | None = None) -> str | None:  # noqa: ARG002 - see above
@@ -346,7 +360,7 @@ class StackPlace:
         return "All workers are off. Switch them on with `orbweaver workers on`."
 
     def reclaimed(self) -> bool:
-        """Always False: SQS releases messages itself, and an invocation may be running."""
+        """Return False: SQS releases messages itself, and an invocation might be running."""
         return False
 
     async def workers(self) -> Mapping[str, str] | None:
@@ -361,7 +375,7 @@ class StackPlace:
         return None if found is None else [asdict(alarm) for alarm in found]
 
     async def switch(self, *, on: bool) -> Mapping[str, str] | None:
-        """Request that the workers be switched on or off. The change takes a while."""
+        """Request that AWS switches the workers, which takes a while. Return their states."""
         act = partial(ask_to_switch, self.machine, self.functions, self.environment, on=on)
         with _transient():
             await asyncio.to_thread(act)
@@ -374,7 +388,7 @@ class StackPlace:
 def ask_to_switch(
     machine: Machine, functions: Iterable[str], environment: Mapping[str, str], *, on: bool
 ) -> tuple[Source, ...]:
-    """Switch the event sources that differ. Return their states before."""
+    """Switch the event sources that are not in the wanted state. Return all previous states."""
     found = sources_of(functions, machine, environment)
     for source in found:
         if source.is_off == on:

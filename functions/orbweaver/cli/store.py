@@ -1,8 +1,8 @@
-"""Choice of a command's store: a folder on this machine with crawls, without a stack.
+"""Choose the store of a command: a folder on this machine that holds crawls, without a stack.
 
 The default is `.orbweaver` in the current folder. `--store DIR` names another one. `--target`,
 `--port` or an endpoint in the environment names a stack instead. `crawl` and `serve` create a
-missing store. Every other command uses a stack then.
+missing store. If the store is missing, all other commands use a stack.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SILENCE_MS_MAX = 60_000
 
 
 def no_workers(crawl: Crawl | None) -> str:
-    """Report that no worker runs, and name the commands that continue or end a crawl."""
+    """Return a text that no worker runs, with the commands that continue or end `crawl`."""
     if crawl is None or (crawl.retry_of is None and crawl.state is not State.STOPPING):
         return NO_WORKERS
     if crawl.state is State.STOPPING:
@@ -49,7 +49,7 @@ def no_workers(crawl: Crawl | None) -> str:
 
 
 def commands_of_retry(run: Crawl) -> str:
-    """Return the commands that work on an unfinished retry."""
+    """Return the commands that process an unfinished retry."""
     serve = "`orbweaver serve`"
     return serve if has_only_seeds(run) else f"`orbweaver retry {run.retry_of} --wait` or {serve}"
 
@@ -61,7 +61,10 @@ def store_of(
     *,
     makes: bool = False,
 ) -> Path | None:
-    """Return a command's store, or None for a stack. If `makes`, it creates a missing store."""
+    """Return the folder of a command's store, or None if the command must use a stack.
+
+    `here` is the current folder. `makes` is True for a command that creates a missing store.
+    """
     given: Path | None = arguments.store
     names_stack = arguments.target is not None or arguments.port is not None
     if given is not None and names_stack:
@@ -98,14 +101,16 @@ class StorePlace:
     """A store: its queues and workers. Implements `ConsolePlace`."""
 
     ports: StorePorts
-    # True if this command has workers, and the ids of other processes that had some before.
+    # True if this process has workers, and the ids of other processes that had workers when the
+    # command started.
     works: bool = False
     others: tuple[int, ...] = ()
-    # Interval at which a watched crawl is read, and time without an answer after which this fails.
+    # Interval in seconds at which a watched crawl is read, and time in ms without an answer after
+    # which watching fails.
     poll_s: float = POLL_S
     silence_ms_max: int = SILENCE_MS_MAX
     billed: bool = False
-    # Pages that killed processes were working on when this command began, by crawl.
+    # By crawl: number of pages that killed processes had in work when this command started.
     left_in_work: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -128,7 +133,7 @@ class StorePlace:
         )
 
     async def waiting(self, status: Status) -> tuple[str, ...]:
-        """Return what single URLs of a crawl wait for."""
+        """Describe the URLs for which a crawl waits: queued retries, requests without response."""
         counters = status.counters
         if status.crawl.state is State.FINISHED or counters.claimed <= counters.done:
             return ()
@@ -140,19 +145,19 @@ class StorePlace:
 
     @property
     def busy(self) -> bool:
-        """True if workers of other processes may be active."""
+        """True if other processes might have active workers."""
         return bool(self.others)
 
     @property
     def idle(self) -> bool:
-        """True if certainly no worker runs."""
+        """True if no process has workers."""
         return not self.works and not worker_pids(self.ports.folder)
 
     async def idle_workers(self, crawl: Crawl | None = None) -> str | None:
         return no_workers(crawl) if self.idle else None
 
     def reclaimed(self) -> bool:
-        """Release the messages of killed workers. Return True if certainly no worker is active."""
+        """Release the messages of killed processes. Return True if no process has workers."""
         from orbweaver.adapters.sqlite.processes import StoreProcesses
 
         processes = StoreProcesses(self.ports.folder)
@@ -194,11 +199,12 @@ async def opened_store(
     further: FurtherProcesses | None = None,
     left_in_work: Counter[str] | None = None,
 ) -> AsyncIterator[StorePorts]:
-    """Open a store.
+    """Open a store, and run workers on it if `works` is above 0.
 
-    `works` is the number of processes that work on the queue, including this one. `further` are the
-    other processes, if they run already. Pages that killed processes had in work are added to
-    `left_in_work`, by crawl. Without `works` and `writes` the store may be read-only.
+    `works` is the number of worker processes, including this process. `further` are the other
+    worker processes, if they are already running. The numbers of pages that killed processes had in
+    work are added to `left_in_work`, by crawl. Without `works` and `writes` the store can be
+    read-only.
     """
     from orbweaver.app.store_runner import (
         connect_store,

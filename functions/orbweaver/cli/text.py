@@ -1,8 +1,8 @@
-"""Texts and numbers for people. Text from web pages cannot control the terminal.
+"""Format texts and numbers for people, so that text from web pages cannot control the terminal.
 
-`clean` removes control characters (C0, C1, DEL), direction marks and lone surrogates from text of
-the web, and turns line breaks into spaces. `escape_controls` escapes them in all other terminal
-output.
+`clean` is for text of the web. It removes control characters (C0, C1, DEL), direction marks and
+lone surrogates, and turns line breaks into spaces. `escape_controls` escapes them in all other
+terminal output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from orbweaver.control.progress.figures import clock, pace, plural, rate, roughl
 
 BREAKS = re.compile("[\t\n\v\f\r\x85\u2028\u2029]+")
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-# ESC and its C1 forms begin sequences: CSI … final byte, or OSC … BEL or ST.
+# Terminal sequences, which begin with ESC or a C1 character: CSI … final byte, or OSC … BEL or ST.
 SEQUENCES = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)"
 )
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def clean(text: str) -> str:
-    """Remove control characters. Line breaks become spaces."""
+    """Remove control characters from a text. Line breaks become spaces."""
     return UNSAFE.sub("", BREAKS.sub(" ", SEQUENCES.sub("", text)))
 
 
@@ -48,7 +48,7 @@ def clean_lines(text: str) -> str:
 
 
 def escape_controls(text: str) -> str:
-    """Escape control characters as Python does. Tabs and line breaks stay."""
+    """Escape control characters as in Python strings, except tabs and line breaks."""
     return UNSAFE.sub(_written_out, text)
 
 
@@ -63,7 +63,7 @@ def cut(text: str, chars_max: int) -> str:
 
 
 def labelled(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Keep a label only in the first of consecutive rows with the same label."""
+    """Return rows with an empty label if the row above has the same label."""
     return [
         (label if place == 0 else "", said)
         for label, those in itertools.groupby(pairs, itemgetter(0))
@@ -74,7 +74,10 @@ def labelled(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 def table(
     rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: int = 0
 ) -> list[str]:
-    """Clean rows and format them in columns, two spaces apart. `right` are right-aligned ones."""
+    """Format rows as columns, two spaces apart, without control characters.
+
+    `right` are the indices of right-aligned columns.
+    """
     if not rows:
         return []
     rows = [[*map(clean, row)] for row in rows]

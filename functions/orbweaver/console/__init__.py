@@ -1,14 +1,14 @@
 """The console: monitor and control crawls in a browser.
 
-Serves a web application for an open store or stack: on this machine only, or as a function of a
-stack behind a gateway that authenticates users. It reads and changes crawls through the HTTP API,
-called in this process, and through the classes behind the command line. It also records the history
-of watched crawls, because the API is stateless.
+The console serves a web application for an open store or stack. It runs on this machine only, or as
+a function of a stack behind a gateway that authenticates users. It calls the HTTP API in this
+process, and the classes behind the command line. It also records the history of watched crawls,
+because the API is stateless.
 
-    server         the application on this machine: files, the API, routes of its own
-    fence          checks of requests there
-    hosted         the application as a function of a stack
-    users          users and their permissions there
+    server         the local server: files, the API, further routes
+    fence          access control of the local server
+    hosted         the console as a function of a stack
+    users          users of the hosted console, and their permissions
     tickets        temporary addresses for downloads and frames
     files          the files of the application
     bodies         bodies and queries of requests
@@ -19,7 +19,7 @@ of watched crawls, because the API is stateless.
     dead_letters   dead letters by cause
     definitions    definitions of new crawls
     run_comparer   sections of a site, and comparison of two runs
-    global_status  the store or stack as a whole: queues, workers, alarms, dollars, schedules
+    global_status  queues, workers, alarms, dollars and schedules of the store or stack
     stored         stored pages, on a separate origin
 
 `static/` contains the application, without a build step. `vendor/` contains third-party files.

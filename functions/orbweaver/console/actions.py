@@ -1,7 +1,7 @@
 """Routes of the console that the HTTP API lacks.
 
-On AWS, dead letters need permissions that a user's shell has and the API's function has not. A
-table as one file exceeds the size of an API response.
+On AWS, dead letters need permissions that a user's shell has, but not the API's function. A table
+as one file exceeds the maximum size of an API response.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Tables(Protocol):
     """Tables of exports, and read-only SQL queries over them with limits."""
 
     async def tables(self) -> dict[str, Any]:
-        """List tables and saved queries, or the reason why there are none."""
+        """List tables and saved queries, or return the reason why no table exists."""
 
     async def ask(self, sql: str) -> dict[str, Any]:
         """Return the first rows of a query. Raises Refused."""
@@ -54,7 +54,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actions:
-    """Operations of the console in addition to the API. Each returns a JSON object."""
+    """Operations that the console has in addition to the API. Each returns a JSON object."""
 
     ports: PortSet
     control: Control
@@ -94,11 +94,11 @@ class Actions:
         return await off_loop(forms_of, toml, document)
 
     async def preview(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Fetch the first page of a definition and check its links. No crawl starts."""
+        """Fetch the page of a definition's first seed and check the links. No crawl starts."""
         return await preview_of(self.ports, document)
 
     async def trial(self, crawl: str, toml: str, url: str | None = None) -> dict[str, Any]:
-        """Try item rules on a run's stored page, or on several pages if `url` is None."""
+        """Try the item rules in `toml` on a run's stored page. None: on several pages."""
         return await trial_of(self.ports, self.control, crawl, toml, url)
 
     # --- dead letters ---------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Actions:
         return await letters_by_cause(self._undertaker, limit=LETTERS_MAX)
 
     async def redrive(self, cause: str | None = None, host: str | None = None) -> dict[str, Any]:
-        """Return dead letters to the queue, optionally only of a cause or a host."""
+        """Return dead letters to the queue: all, or the letters of a cause or a host."""
         done = await self._undertaker.redrive(
             DeadLetterSelection(cause=cause, host=host),
             limit=LETTERS_MAX,
@@ -116,7 +116,7 @@ class Actions:
         return {"sent": done.sent, "skipped": dict(done.skipped), "cut": done.cut}
 
     async def purge(self, cause: str, until_ms: int) -> dict[str, Any]:
-        """Delete a cause's dead letters that were last seen until `until_ms`."""
+        """Delete a cause's dead letters, except letters that were seen again after `until_ms`."""
         selection = DeadLetterSelection(cause=cause)
         found = await self._undertaker.find(selection, limit=LETTERS_MAX)
         only = frozenset(case.letter.id for case in found.cases if case.last_seen_ms <= until_ms)
@@ -151,7 +151,7 @@ class Actions:
         return {"ticket": self.tickets.create(page), "why": None}
 
     async def table(self, crawl: str, rule: str | None = None, form: str = "csv") -> dict[str, Any]:
-        """Create a ticket for a file with a crawl's pages, or with the items of a rule."""
+        """Create a ticket for a file (format `form`) with a crawl's pages or a rule's items."""
         wanted = TableFile(crawl=await self.control.find(crawl), rule=rule, form=form)
         _ = wanted.table  # raises Refused before the browser leaves the page
         return {"ticket": self.tickets.create(wanted)}

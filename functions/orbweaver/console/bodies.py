@@ -1,4 +1,4 @@
-"""Parse queries and bodies of requests. Errors have the format of the API."""
+"""Parse the query parameters and bodies of requests. Errors have the format of the API's errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from orbweaver.control import json_reader
 
 Fits: TypeAlias = Callable[[Any], bool]
 TEXT_CHARS_MAX = 10_000
-# Keys of queries, and whether a key is required.
+# Allowed query parameters, and whether each is required. Here: none.
 NO_NAMES: Mapping[str, bool] = {}
 SECTION = {"crawl": True, "at": False}
 PAIR = {"before": True, "after": True, "kind": False, "text": False}
@@ -19,7 +19,7 @@ TEXTS = {"before": True, "after": True, "url": True}
 
 
 def query_of(given: Mapping[str, str], names: Mapping[str, bool]) -> dict[str, str]:
-    """Check a request's query. Raises Refused if a key is unknown or missing."""
+    """Check query parameters against allowed `names` (True: required). Raises Refused."""
     for name, value in given.items():
         if name not in names or len(value) > TEXT_CHARS_MAX:
             raise Refused(400, f"{name[:40]!a} does not fit here")
@@ -30,7 +30,7 @@ def query_of(given: Mapping[str, str], names: Mapping[str, bool]) -> dict[str, s
 
 
 def document_of(body: bytes, names: Mapping[str, Fits]) -> dict[str, Any]:
-    """Parse a request's body as a JSON object. Raises Refused and DefinitionError."""
+    """Parse a body as a JSON object with keys in `names`. Raises Refused or DefinitionError."""
     try:
         read = json_reader.document_of((body or b"{}").decode())
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
-"""Running crawls, read once for all tabs, with samples for the chart.
+"""Read running crawls once for all browser tabs, and keep samples for the chart.
 
-A crawl's counters have no history. The chart therefore uses samples taken here. Before the first
-sample it uses page records, which contain the time of each URL.
+A crawl's counters have no history. The chart therefore uses samples taken here. For the time before
+the first sample, the chart uses page records, which have the time of each URL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
 
 CRAWLS_MAX = METERS_MAX = 200
-# At this number every second sample is dropped, so a long run keeps its whole history.
+# When a run has `SAMPLES_MAX` samples, every second one is dropped. So the samples always cover the
+# whole time. The history from page records has at most `PAST_MAX` points.
 SAMPLES_MAX, PAST_MAX = 400, 200
 
 # A crawl in the form of `orbweaver status --json`.
@@ -33,11 +34,11 @@ Sample: TypeAlias = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlRead:
-    """A reading of a crawl. `shown` is its public form."""
+    """A crawl as it was read at one moment. `shown` is its JSON form."""
 
     crawl: Crawl
     shown: Shown
-    # True if the crawl ended without requesting a URL, because all of them were seen before.
+    # True if the crawl ended without a request, because earlier runs had requested all its URLs.
     nothing_new: bool = False
     # Texts about URLs that wait for a retry or a response.
     waiting: tuple[str, ...] = ()
@@ -70,7 +71,7 @@ class MeteredReadings:
 
 @dataclass(slots=True)
 class Watched:
-    """One watched crawl: its last reading, and samples, oldest first."""
+    """One watched crawl, with its last reading and its samples (oldest first)."""
 
     read: CrawlRead | None = None
     read_ms: int | None = None
@@ -115,7 +116,7 @@ def past_of(done_ms: list[int], until_ms: int) -> list[tuple[int, int]]:
 
 
 class CrawlWatcher:
-    """Reads each crawl at most every `poll_ms`, regardless of the number of tabs."""
+    """Reads each crawl at most once in `poll_ms`, however many browser tabs show it."""
 
     def __init__(self, look: Look, now_ms: Callable[[], int], poll_ms: int) -> None:
         self._look = look
@@ -124,7 +125,7 @@ class CrawlWatcher:
         self._watched: OrderedDict[str, Watched] = OrderedDict()
 
     async def read(self, crawl: str) -> Watched:
-        """Return a crawl's reading, at most `poll_ms` old. Raises the errors of reading."""
+        """Return a crawl with a reading at most `poll_ms` old. Raises the errors of `look`."""
         watched = self._watched.setdefault(crawl, Watched())
         self._watched.move_to_end(crawl)
         if len(self._watched) > CRAWLS_MAX:

@@ -1,6 +1,6 @@
 """Dead letters grouped by cause, each with hosts and an example.
 
-Reading hides the letters from other readers, and releases them afterwards.
+While letters are read, other readers cannot receive them. Afterwards they are released.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ URLS_SHOWN, HOSTS_SHOWN = 3, 10
 async def letters_by_cause(
     undertaker: DeadLetterAdmin, *, limit: int, bodies: bool = True
 ) -> dict[str, Any]:
-    """Group dead letters by cause. If `bodies` is False, messages without a URL are not quoted."""
+    """Group dead letters by cause. If `bodies` is False, only URLs of messages are quoted."""
     found = await undertaker.find(EVERYTHING, limit=limit)
     groups = [
         {

@@ -34,13 +34,16 @@ STAND_IN = "https://example.com/"
 OWN_FUNCTION = "functions of your own are tried by `orbweaver extract --extractor FILE`"
 TOML_CHARS_MAX = 1_000_000
 LARGE = "`orbweaver start --config FILE` takes it"
-# One thread: many tabs slow the console down no more than one tab.
+# A single thread, so that many browser tabs slow the console down no more than one tab.
 _READER = ThreadPoolExecutor(1, "definition")
 _PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
 def forms_of(toml: str | None, document: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Convert a definition between TOML and JSON. Raises Refused, DefinitionError if too large."""
+    """Convert a definition from TOML or from JSON to both.
+
+    Raises Refused for too long TOML, DefinitionError for TOML that takes too long to parse.
+    """
     text = toml_of(document or {}) if toml is None else toml
     if len(text) > TOML_CHARS_MAX:
         raise Refused(400, f"toml has more than {TOML_CHARS_MAX:,} characters: {LARGE}")
@@ -58,12 +61,12 @@ def forms_of(toml: str | None, document: Mapping[str, Any] | None) -> dict[str, 
 
 
 async def off_loop(read: Callable[..., T], *given: Any) -> T:
-    """Run a parser in a thread, because a large definition takes seconds of CPU."""
+    """Call `read` in the parser thread, because a large definition takes seconds of CPU."""
     return await asyncio.get_running_loop().run_in_executor(_READER, read, *given)
 
 
 def rules_in(toml: str) -> tuple[tuple[ItemRule, ...], list[dict[str, Any]]]:
-    """Parse a definition's item rules, or return all problems with lines."""
+    """Parse a definition's item rules. If any is invalid, return all problems with line numbers."""
     forms = forms_of(toml, None)
     if (broken := forms["broken"]) is not None:
         return (), [{"path": "", **broken}]
@@ -83,7 +86,10 @@ def rules_in(toml: str) -> tuple[tuple[ItemRule, ...], list[dict[str, Any]]]:
 async def trial_of(
     ports: PortSet, control: Control, crawl: str, toml: str, url: str | None
 ) -> dict[str, Any]:
-    """Try item rules on a run's stored page, or on several matching pages if `url` is None."""
+    """Try the item rules in `toml` on a run's stored page.
+
+    If `url` is None, the rules are tried on several pages that match.
+    """
     rules, problems = await off_loop(rules_in, toml)
     owner = await control.find(crawl)
     if problems or not rules:
@@ -101,7 +107,7 @@ async def trial_of(
 
 
 async def preview_of(ports: PortSet, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Fetch the first page of a definition's crawl. Raises DefinitionError."""
+    """Fetch the page of a definition's first seed and check the links. Raises DefinitionError."""
     plan = await off_loop(parse, document)
     crawl = crawl_of(plan, ports.clock.now_ms())
     async with previewing(ports) as previewer:

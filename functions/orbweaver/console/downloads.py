@@ -1,4 +1,4 @@
-"""Tables of a run as one file: its pages, or the valid items of one rule.
+"""Write a table of a run as one file: all pages, or the valid items of a rule.
 
 The file is complete before its first byte is sent, so a browser never saves a partial file.
 """
@@ -35,7 +35,7 @@ SUFFIXES = {one.name: one.suffix for one in formats.ROWS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """A table to download: a rule's items, or all pages. `form` is a key of `TYPES`."""
+    """A table to download: a rule's items, or all pages. `form` is the format, a key of `TYPES`."""
 
     crawl: Crawl
     rule: str | None
@@ -47,7 +47,7 @@ class TableFile:
 
     @property
     def table(self) -> Table:
-        """Columns of the table. Raises Refused if the run has no such rule."""
+        """The table with its columns. Raises Refused if the run has no such rule."""
         if self.rule is None:
             return PAGES
         found = ChunkTables(self.crawl.id, self.crawl).items(self.rule)

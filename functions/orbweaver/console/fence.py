@@ -1,8 +1,8 @@
 """Access control of the local console's requests, and security headers of its responses.
 
 - The console listens on this machine only, behind the common checks (api/fence.py).
-- A request needs the token of this start. The printed address contains it in the fragment, which
-  browsers never send. The application sends it in a header.
+- A request needs the token that this start of the console created. The printed address contains it
+  in the fragment, which browsers never send. The application sends it in a header.
 - Files of the application need no token, because they are public.
 - The headers allow only these files as scripts, enforce Trusted Types, and forbid framing.
 """
@@ -28,7 +28,10 @@ def hosts_at(port: int) -> frozenset[str]:
 
 
 def headers_of(*, frames: str = "'none'", connects: str = "'self'") -> dict[str, str]:
-    """Return the headers of responses, for an origin of frames and the origins of requests."""
+    """Return the security headers of responses.
+
+    Pages can frame the origin `frames`, and send requests to the origins `connects`.
+    """
     policy = {
         "default-src": "'none'",
         "script-src": "'self'",

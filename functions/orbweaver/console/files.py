@@ -16,7 +16,7 @@ TYPES = {
 
 @cache
 def static_files() -> Mapping[str, tuple[bytes, str]]:
-    """Map each served path to its content and type. All other paths give 404."""
+    """Map each served path to its content and content type. All other paths return 404."""
     found: dict[str, tuple[bytes, str]] = {}
     root = files("orbweaver.console") / "static"
     for folder, prefix in ((root, "/"), (root / "vendor", "/vendor/")):

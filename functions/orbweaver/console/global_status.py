@@ -1,7 +1,7 @@
 """State of the whole store or stack: queues, workers, alarms, dollars by day, schedules.
 
-A run's dollars count on the day when it started, because its counters have no times. Only the
-newest runs are included.
+All dollars of a run count for the day when the run started, because counters have no times. Only
+the newest runs are included.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class GlobalStatus:
         }
 
     async def switch(self, *, on: bool) -> dict[str, Any]:
-        """Switch all workers of a stack. The returned states change only after a while."""
+        """Switch all workers of a stack on or off. The new states become visible after a while."""
         states = await self.where.switch(on=on)
         if states is None:
             raise ControlError("a store has no workers to switch: end the command that serves it")
@@ -138,7 +138,7 @@ class GlobalStatus:
 
 
 def schedule_row(coming: Coming) -> dict[str, Any]:
-    """Describe a schedule without its definition, which can contain secrets."""
+    """Describe a schedule for the browser, without its definition, which can contain secrets."""
     scheduled = coming.scheduled
     return {
         "name": scheduled.name,

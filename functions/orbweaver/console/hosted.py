@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 POLL_MS = 1_500
 API, OWN, SIGN_IN = "/api/", "/console/", "/sign-in.json"
-# Half a year. The gateway only supports TLS.
+# Browsers must use TLS for half a year. The gateway supports nothing else.
 TLS_ALONE = {"Strict-Transport-Security": "max-age=15768000"}
 # Browsers reuse a static file for this time without a request.
 FILES_KEPT = "public, max-age=300"
@@ -65,7 +65,7 @@ ELSEWHERE = (*("preview", "trial", "frame", "picture", "table", "query", "tables
 # Comparing two runs of this size takes about 10 s, as a report of one run does (api/crawls.py).
 # Larger runs are refused: in a partial comparison, unread pages would look removed.
 URLS_READ_MAX = 10_000
-# One request to SQS reads ten of them.
+# Maximum number of dead letters to read. One request to SQS reads ten.
 LETTERS_MAX = 1_000
 NOT_HERE = "the hosted console has not this: `orbweaver console` on a machine of your own has"
 NO_OPERATION = "there is no such operation"
@@ -73,7 +73,7 @@ NO_OPERATION = "there is no such operation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedPlace:
-    """The stack that this function belongs to."""
+    """The hosted console's own stack, as the routes see it."""
 
     stack: str
     read_depths: Callable[[], Awaitable[Depths]]
@@ -84,22 +84,22 @@ class HostedPlace:
         return f"the stack {self.stack}"
 
     async def idle_workers(self, crawl: Crawl | None = None) -> str | None:  # noqa: ARG002 - the port's
-        """Always None: the hosted console does not read whether workers are switched on."""
+        """Return None: the hosted console does not read whether workers are switched on."""
         return None
 
     async def depths(self) -> Depths | None:
         return await self.read_depths()
 
     async def workers(self) -> Mapping[str, str] | None:
-        """Always None: users of the hosted console cannot switch workers."""
+        """Return None: users of the hosted console cannot switch workers."""
         return None
 
     async def alarms(self) -> list[dict[str, Any]] | None:
-        """Always None: the hosted console does not read alarms."""
+        """Return None: the hosted console does not read alarms."""
         return None
 
     async def switch(self, *, on: bool) -> Mapping[str, str] | None:  # noqa: ARG002 - the port's
-        """Always None: users of the hosted console cannot switch workers."""
+        """Return None: users of the hosted console cannot switch workers."""
         return None
 
 
@@ -143,7 +143,7 @@ def hosted_console(ports: Ports) -> HostedConsole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedConsole:
-    """Answers events of the gateway."""
+    """Answers the gateway's events, each of which is one HTTP request."""
 
     api: Api
     comparing: Callable[[], RunComparer]
@@ -177,7 +177,7 @@ class HostedConsole:
         return _json(await self._own(event, method, path.removeprefix(OWN), user))
 
     def _open(self, method: str, path: str) -> Answer:
-        """Return a public file, or the sign-in address."""
+        """Answer a request that needs no user: a public file, or the sign-in configuration."""
         if method == "GET" and path == SIGN_IN:
             return _json({"client": self.sign_in.client, "pages": self.sign_in.pages})
         found = static_files().get(path)

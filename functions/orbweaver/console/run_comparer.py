@@ -1,7 +1,7 @@
 """Sections of a site, and comparison of two runs.
 
-Both read all records of a run, which exceed one API response. Results are cached for a minute,
-because the browser requests them part by part.
+Both need all records of a run, and one API response cannot contain these. Results are cached for a
+minute, because the browser requests them part by part.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ PAGES_SHOWN = 200
 
 @dataclass(slots=True, kw_only=True)
 class RunComparer:
-    """Reads all records of runs, and caches the results."""
+    """Computes sections and comparisons from all records of runs, and caches them."""
 
     ports: PortSet
     control: Control
-    # Runs with more URLs are refused. If None, the first `RECORDS_MAX` records of any run are read.
+    # Runs with more URLs are refused. None: no run is refused, and its first `RECORDS_MAX` records
+    # are read.
     urls_max: int | None = None
     _kept: OrderedDict[tuple[str, ...], tuple[int, Any]] = field(default_factory=OrderedDict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -55,11 +56,12 @@ class RunComparer:
     # --- sections -------------------------------------------------------------------------------
 
     async def sections(self, crawl: str, at: str = "") -> dict[str, Any]:
-        """Return a section of a run's site (host or path prefix) and its largest subsections."""
+        """Return the section `at` (host or path prefix) of a run's site, with its subsections."""
         owner = await self._run(crawl)
         made, read = await self._once(("sections", owner.id), lambda: self._sections(owner))
         hosts = list(made.whole.inner)
-        # A run with one host starts at that host's sections, because there is no host to choose.
+        # For a run with one host, the top level is the host's section, because users have no host
+        # to choose.
         found = made.shown(at.rstrip("/") or (hosts[0] if len(hosts) == 1 else ""))
         if found is None:
             raise Refused(404, f"{owner.id} has nothing at {redacted(at)!a}")
@@ -79,7 +81,11 @@ class RunComparer:
     async def changes(
         self, before: str, after: str, kind: str | None = None, text: str = ""
     ) -> dict[str, Any]:
-        """Compare two runs: counts, and the first pages with a `kind` of difference."""
+        """Compare two runs: counts by difference, and the first pages.
+
+        `kind` selects pages with this difference, `text` pages whose URL or title contains this
+        text.
+        """
         if kind is not None and kind not in set(PageDifference):
             raise Refused(400, f"{kind[:40]!a} is none of {', '.join(PageDifference)}")
         first, second = await self._run(before), await self._run(after)
@@ -123,7 +129,7 @@ class RunComparer:
         return {"why": None, "diff": asdict(diff)}
 
     async def _run(self, which: str) -> Crawl:
-        """Find a run. Raises Refused if it is too large to read here."""
+        """Find a run by id or name. Raises Refused if it is too large to read here."""
         status = await self.control.status(which)
         done = status.counters.done
         if self.urls_max is not None and done > self.urls_max:
@@ -139,7 +145,7 @@ class RunComparer:
         return records[0] if records else None
 
     async def _once(self, key: tuple[str, ...], make: Callable[[], Awaitable[T]]) -> T:
-        """Return a cached result, or compute it. Only one is computed at a time."""
+        """Return the cached result of a key, or call `make`. Only one call runs at a time."""
         async with self._lock:
             now_ms = self.ports.clock.now_ms()
             known = self._kept.get(key)

@@ -1,6 +1,6 @@
-"""Documents about runs for the browser: state, history, settings.
+"""JSON documents about runs for the browser: state, history, settings.
 
-The history consists of earlier readings, which the stateless API does not have.
+The history consists of the console's earlier readings. The stateless API has no history.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ class ConsolePlace(Protocol):
 
     @property
     def billed(self) -> bool:
-        """True if its use costs money."""
+        """True if using the store or stack costs money."""
 
     async def idle_workers(self, crawl: Crawl | None = None) -> str | None:
-        """Return a warning if no worker runs, or None if one runs or that is unknown.
+        """Return a warning if certainly no worker runs, else None.
 
-        The warning names commands for `crawl`, if it is given.
+        If `crawl` is given, the warning names commands for it.
         """
 
     async def depths(self) -> Depths | None:
-        """Count queued messages. Returns None without permission."""
+        """Return the number of queued messages. None: permission is missing."""
 
     async def workers(self) -> Mapping[str, str] | None:
         """Return the state of each queue's event source, or None for a store without one."""
 
     async def alarms(self) -> list[dict[str, Any]] | None:
-        """List alarms, raised ones first. Returns None without permission."""
+        """List alarms, raised alarms first. None: permission is missing."""
 
     async def switch(self, *, on: bool) -> Mapping[str, str] | None:
         """Switch workers and return their states, or None for a store, which has no switch."""
@@ -66,7 +66,7 @@ class ConsolePlace(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedRuns:
-    """Returns JSON objects about runs."""
+    """Reads and describes runs as JSON objects for the browser."""
 
     control: Control
     watching: CrawlWatcher
@@ -137,7 +137,7 @@ class WatchedRuns:
         return known[1]
 
     async def _past(self, crawl: Crawl, first: Sample) -> list[tuple[int, int]]:
-        """Return the history before the first reading, or [] if there are too many records."""
+        """Return the history before the sample `first`, or [] if the run has too many records."""
         if first[2] > RECORDS_READ_MAX:
             return []
         async with closing(self.control.pages(crawl, limit=RECORDS_READ_MAX)) as records:

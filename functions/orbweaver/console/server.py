@@ -1,7 +1,7 @@
-"""The server of the console: static files, the HTTP API below `/api`, and its own routes.
+"""The local console's server: static files, the HTTP API below `/api`, and further routes.
 
 Every request first passes the access control (console/fence.py). If the store or stack cannot be
-reached, the status is 503, and the application shows its last data with their age.
+reached, the status is 503. The application then shows the last data with their age.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ API = "/api"
 
 
 class PlaceTaken(Exception):
-    """The address cannot be used. The message contains the reason."""
+    """The server cannot listen at the host and port. The message contains the reason."""
 
 
 @asynccontextmanager
 async def serving(actions: Actions, token: str, host: str, port: int) -> AsyncIterator[str]:
     """Serve the console and yield its address without the token. Raises PlaceTaken."""
-    # Stored pages use the next port, or any free one if that is taken.
+    # Stored pages use the next port, or any free port if the next one is taken.
     with ExitStack() as sockets:
         own = sockets.enter_context(_bound(host, port))
         try:
@@ -94,7 +94,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 class ConsoleServer:
-    """Answers the requests of a browser."""
+    """Answers the browser's requests for files, API routes and the console's own routes."""
 
     def __init__(self, api: Api, actions: Actions, guard: LoopbackFence, stored_port: int) -> None:
         self._api = api
@@ -112,7 +112,7 @@ class ConsoleServer:
         for path in self._files:
             app.router.add_get(path, self._file)
         app.router.add_route("*", f"{API}/{{path:.*}}", self._asked)
-        # No sign-in: the token is in the address.
+        # The local console has no sign-in, because the token is in the address.
         app.router.add_get("/sign-in.json", _signing_in)
         app.router.add_get("/download/{ticket}", self._download)
         app.router.add_get("/console/about", self._about)

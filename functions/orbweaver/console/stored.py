@@ -1,7 +1,7 @@
 """Stored pages, served from a separate origin (another port than the console's).
 
 The browser shows a page in a frame that runs no script, sends no form and fetches nothing. A
-request needs a ticket (temporary address) of the console.
+request needs a ticket (temporary address) that the console created.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class StoredPage:
 async def stored_page(
     files: Files, record: PageRecord, part: PagePart = PagePart.BODY
 ) -> StoredPage | str:
-    """Read a stored page, or return why it cannot be shown."""
+    """Read a `part` of a stored page, or return the reason why it cannot be shown."""
     found = await read_stored(files, record, part)
     if part is PagePart.SCREENSHOT:
         return f"its picture {found}" if isinstance(found, Missing) else _picture(found.payload)

@@ -14,14 +14,14 @@ GOOD_MS, TICKETS_MAX = 60_000, 200
 
 
 class Tickets:
-    """Creates tickets. A ticket is valid once."""
+    """Creates tickets, and redeems each of them once."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._given: dict[str, tuple[int, Any]] = {}
 
     def create(self, what: Any) -> str:
-        """Create a ticket for a value. If there are too many, the oldest become invalid."""
+        """Create a ticket for a value. If too many tickets are open, the oldest become invalid."""
         now_ms = self._now_ms()
         self._given = {
             ticket: (at_ms, one)

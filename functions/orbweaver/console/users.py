@@ -1,8 +1,8 @@
 """Users of the hosted console, and their permissions.
 
 - The gateway verifies a token's signature, issuer, audience and times, and passes on its claims.
-  The function also refuses missing claims and claims of another stack, so a route that is public by
-  mistake exposes nothing.
+  The function also refuses requests without claims and claims of another stack. So a route that is
+  public by mistake exposes nothing.
 - Only access tokens are accepted. An identity token contains no permissions.
 - There are two groups: `look` can read, `steer` can do everything. Other users have no access.
 """
@@ -35,7 +35,7 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn:
-    """Sign-in configuration: issuer of tokens, client id, address of the sign-in pages."""
+    """Configuration of the sign-in: issuer of tokens, client id, address of the sign-in pages."""
 
     issuer: str
     client: str
@@ -57,7 +57,7 @@ class ConsoleUser:
 
 
 def user_of(event: Mapping[str, Any], sign_in: SignIn, now_ms: int) -> ConsoleUser:
-    """Return the user of verified claims. Raises Refused."""
+    """Return the user of a gateway event, whose claims are verified. Raises Refused."""
     claims = _claims(event)
     expected = {"iss": sign_in.issuer, "client_id": sign_in.client, "token_use": "access"}
     for name, wanted in expected.items():
@@ -94,7 +94,7 @@ def _claims(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _moment(claim: object) -> int:
-    """Convert a time from seconds to ms. An invalid time is 0."""
+    """Convert a claim's time from seconds to ms. Returns 0 for an invalid time."""
     try:
         return round(float(str(claim)) * 1000)
     except (ValueError, OverflowError):

@@ -1,11 +1,11 @@
-"""Commands of users: crawls, definitions, schedules, retries, webhooks, dead letters.
+"""Execute the commands of users: crawls, definitions, schedules, retries, webhooks, dead letters.
 
-Validates requests of users, and changes crawls through ports.
+This package validates the requests of users, and changes crawls through ports.
 
-    crawl_spec         the plan of a crawl
+    crawl_spec         plan: the settings of a crawl
     spec_checks        validation of a plan, and the crawl made from it
-    seed_list          its seeds
-    definition         a plan as a document
+    seed_list          seeds and sitemaps of a plan
+    definition         plans from and to definitions
     definition_keys    keys of definitions
     definition_values  values of definitions
     definition_items   item rules of definitions
@@ -20,7 +20,7 @@ Validates requests of users, and changes crawls through ports.
     rerun              selection of failures to retry
     retry_failures     runs that retry failures
     cron               cron expressions
-    time_zone          the day of a moment
+    time_zone          time zones by name
     schedule           intervals and events of schedules
     stored_reading     stored pages, parsed again
     rule_trial         item rules tried on stored pages
@@ -30,7 +30,7 @@ Validates requests of users, and changes crawls through ports.
     webhook_sender     delivery of webhooks
     dead_letter_admin  inspection, redrive and deletion of dead letters
     cursor             positions in listings
-    ports              interface: the store of schedules
+    ports              port: the storage of schedules
 
 `progress/` describes the state of a crawl.
 """

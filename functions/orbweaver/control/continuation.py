@@ -14,11 +14,12 @@ from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.crawl_codec import OF_THE_RUN
 
-# Fields that are derived, or belong to the run.
+# Fields of a crawl that are derived or belong to a single run, so they are not compared.
 _DERIVED = OF_THE_RUN | {"shards", "seeds_planned", "seeds", "sitemap_urls", "name", "continuous"}
 _KEYS = {one.name: one.key for one in SETTINGS} | {"tracking": "scope.strip_parameters"}
-# A running crawl takes over new limits and a new pace. Other options also concern pages that it has
-# read or links that it has refused, so they need a new run that looks through these again.
+# Limits and pace can change while a crawl runs. Other options also concern pages that the crawl has
+# read and links that it has refused. Such options need a new run, which processes these pages and
+# links again.
 _TAKEN_OVER = frozenset(
     one.name
     for one in SETTINGS
@@ -28,14 +29,14 @@ _TAKEN_OVER = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Start a new run. `beside`: unfinished runs of the same name with other seeds."""
+    """Start a new run. `beside`: unfinished runs of the same name that have other seeds."""
 
     beside: tuple[Crawl, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continue:
-    """Continue a run. `changes` are options to edit first: key, old value, new value."""
+    """Continue `run`. `changes` are options to edit before: key, old value, new value."""
 
     run: Crawl
     changes: tuple[tuple[str, Any, Any], ...] = ()
@@ -43,7 +44,7 @@ class Continue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
-    """End a run, then start one that continues it. `keys` are the differing options."""
+    """End `run`, then start a run that continues it. `keys` are the options that differ."""
 
     run: Crawl
     keys: tuple[str, ...] = ()
@@ -51,7 +52,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """Do nothing, because a worker processes a run that cannot take over the options in `keys`."""
+    """Do nothing, because a worker processes `run`, which cannot take over the options `keys`."""
 
     run: Crawl
     keys: tuple[str, ...]
@@ -61,7 +62,11 @@ Decision = Start | Continue | Replace | Refuse
 
 
 def decide(wanted: Crawl, others: Iterable[Crawl], *, busy: bool) -> Decision:
-    """Decide how to treat unfinished runs, newest first. `busy`: another worker may be active."""
+    """Decide how a crawl command treats unfinished runs of the same name.
+
+    `wanted` is the crawl of the command. `others` are newest first. `busy` is True if a worker of
+    another process might be active.
+    """
     unfinished = [
         run
         for run in others
@@ -79,7 +84,7 @@ def decide(wanted: Crawl, others: Iterable[Crawl], *, busy: bool) -> Decision:
         return Replace(run=run)
     keys = fixed_differences(run, wanted)
     if not keys:
-        # Rarely used, and imports all keys of definitions.
+        # Imported on use, because it is rarely needed and imports all keys of definitions.
         from orbweaver.control.edits import differences
 
         return Continue(run=run, changes=differences(run, wanted))
@@ -90,8 +95,8 @@ def decide(wanted: Crawl, others: Iterable[Crawl], *, busy: bool) -> Decision:
 
 def fixed_differences(run: Crawl, wanted: Crawl) -> tuple[str, ...]:
     """List the keys that differ between two crawls and that a running crawl cannot take over."""
-    # A page limit that several counter shards share would not be exact, so a run with shards keeps
-    # its own.
+    # A page limit that several counter shards share is not exact. So a run with several shards
+    # cannot take over an exact limit.
     limits = ("limits.pages",) if wanted.shards < run.shards else ()
     return limits + tuple(
         _KEYS.get(field.name, field.name)

@@ -1,7 +1,7 @@
 """Start, pause, resume, cancel, edit and retry crawls.
 
-Every operation can be repeated after a crash with the same effect. A message that is sent twice has
-the same id, so workers process it once.
+Every operation can be repeated after a crash with the same effect. If a message is sent twice, both
+copies have the same id, so workers process it once.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Conflict", "Control", "ControlError", "Status", "UnknownCrawl", "same_work"]
 
-# Parked packs (messages of a paused crawl) are sent in steps, so that a crash repeats one step and
-# not all of them.
+# Number of parked packs (messages of a paused crawl) to send in one step. After a crash, only one
+# step is repeated.
 RELEASE_STEP = 100
-# A cancelled crawl ends after this time, even if messages are still invisible.
+# A cancelled crawl ends after this many seconds, even if some of its messages are still invisible.
 CLOSE_S = 35
-# The same for a crawl that no worker processes, then the time limit for its end and the interval of
-# checks.
+# A cancelled crawl that no worker processes ends after `CLOSE_AT_ONCE_S`. A command waits `END_S`
+# for the end, and checks every `END_POLL_S`.
 CLOSE_AT_ONCE_S = 2
 END_S, END_POLL_S = 60.0, 0.2
 # Maximum number of concurrent reads of earlier runs' counters.
@@ -52,7 +52,7 @@ EDIT_TRIES = 10
 
 
 class Control(CrawlQueries):
-    """Starts, changes and shows crawls."""
+    """Starts, edits, pauses, resumes, cancels and retries crawls."""
 
     def __init__(
         self,
@@ -87,11 +87,11 @@ class Control(CrawlQueries):
     async def begin(
         self, plan: CrawlSpec, idempotency_key: str | None = None, *, goes_on: bool = True
     ) -> tuple[Crawl, bool]:
-        """Start the crawl of a plan, or complete its start.
+        """Start the crawl of a plan, or complete an interrupted start.
 
-        The flag is False if the crawl existed already. Calls with the same key, even concurrent
-        ones, start one crawl. A run continues earlier runs of its name that left URLs out, unless
-        `goes_on` is False.
+        The returned flag is False if the crawl existed already. Several calls with the same
+        `idempotency_key` start one crawl, even at the same time. The run continues earlier runs of
+        its name that left URLs out, unless `goes_on` is False.
         """
         if idempotency_key is not None:
             plan = keyed(plan, idempotency_key)
@@ -104,8 +104,8 @@ class Control(CrawlQueries):
         if goes_on:
             crawl = await self._resumed(crawl, others)
         if await self._crawls.create(crawl):
-            # Seeds follow the crawl, and their ids derive from the crawl's id. So a repetition
-            # has the same effect.
+            # Seed messages are sent after the crawl is stored, and their ids derive from the
+            # crawl's id. So a repeated start has the same effect.
             await self._send_seeds(crawl)
             return crawl, True
         standing = await self._crawls.get(crawl.id)
@@ -118,7 +118,7 @@ class Control(CrawlQueries):
         return standing, False
 
     def check(self, crawl: Crawl) -> None:
-        """Raise ControlError if a crawl starts at the stack itself, or has an unusable webhook."""
+        """Raise ControlError if a seed is an address of the stack, or for an unusable webhook."""
         allowed = self._settings.allowed
         problem = problem_with_own_port(crawl.references, allowed) if allowed.networks else None
         if problem is not None:
@@ -130,7 +130,7 @@ class Control(CrawlQueries):
                 raise ControlError(f"notify.webhook: {why}")
 
     async def _compared(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-        """Store the page count of the previous run, which may have expired when this run ends."""
+        """Copy the previous run's page count, because that run can expire before this run ends."""
         run = run_to_compare(crawl, others)
         if run is None:
             return crawl
@@ -152,7 +152,7 @@ class Control(CrawlQueries):
     async def execute(self, plan: CrawlSpec, decision: Decision) -> Crawl:
         """Execute a decision and return the run that crawls. Raises PlanError and Conflict.
 
-        Ending a replaced run needs a worker.
+        A replaced run ends only if a worker is active.
         """
         match decision:
             case Continue(run=run, changes=changes):
@@ -190,14 +190,14 @@ class Control(CrawlQueries):
         raise Conflict(f"{run.id} was cancelled and has not ended yet: try again in a minute")
 
     async def _send_seeds(self, crawl: Crawl) -> None:
-        # Time of the start, so that every sender sends the same message.
+        # The time of the crawl's start, so that repeated sends produce the same message.
         at_ms = crawl.started_at_ms
         seeds = seeds_of(crawl.id, crawl.id, crawl.references, at_ms=at_ms, planned=True)
         pasts = [past_of(crawl.id, crawl.id, Past(run=run), run, at_ms) for run in crawl.resumes]
         await self._queue.send_seeds([*seeds, *pasts], express=crawl.express)
 
     async def _send_missing_seeds(self, crawl: Crawl) -> None:
-        """Send a crawl's seeds again, unless its counters show that all were processed."""
+        """Send a crawl's seeds again, unless its counters show that all seeds were processed."""
         if crawl.continuous or crawl.state is State.FINISHED:
             return
         counters = await self._crawls.counters(crawl)
@@ -207,21 +207,25 @@ class Control(CrawlQueries):
     async def retry(
         self, which: str, *, reasons: Sequence[str] = (), host: str | None = None
     ) -> tuple[Crawl, ...]:
-        """Start runs that request a run's failed URLs again. Returns no runs if nothing failed.
+        """Start runs that request the failed URLs of a run again. Returns () if no URL failed.
 
-        Unfinished retries of the same URLs are returned, too, and no run repeats their URLs.
+        Unfinished retries of these URLs are also returned. New runs do not contain their URLs.
         """
         return await self._retrier().retry(await self.newest_requesting(which), reasons, host)
 
     async def refetch(self, plan: CrawlSpec) -> tuple[Crawl, ...]:
-        """Start runs for pages that earlier runs stored without a wanted text or body."""
+        """Start runs that request pages with missing content again.
+
+        Content is missing if the plan stores texts or bodies, and the earlier run did not store
+        them.
+        """
         crawl = crawl_of(plan, self._clock.now_ms())
         self.check(crawl)
         runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
         return await self._retrier().refetch(crawl, runs)
 
     def _retrier(self) -> Retrier:
-        # Rarely used, so not imported at every cold start.
+        # Imported on use, because it is rarely needed at a cold start.
         from orbweaver.control.retry_failures import Retrier
 
         return Retrier(
@@ -229,11 +233,11 @@ class Control(CrawlQueries):
         )
 
     async def count_left_to_refetch(self, plan: CrawlSpec) -> int:
-        """Estimate the pages that another refetch of a plan may request."""
+        """Estimate how many pages a further `refetch` of the plan would request."""
         return await self.count_missing_content(crawl_of(plan, self._clock.now_ms()))
 
     async def count_missing_content(self, crawl: Crawl) -> int:
-        """Estimate the pages of earlier runs without a text or body that a crawl stores."""
+        """Estimate how many pages of earlier runs lack a text or body that `crawl` stores."""
         runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
         if not any(refetch.stores_more(crawl, run) for run in runs):
             return 0
@@ -278,16 +282,17 @@ class Control(CrawlQueries):
         crawl = await self.find(which)
         return await self._move(crawl, State.PAUSED, allowed=(State.RUNNING, State.PAUSED))
 
-    # The crawl runs before parked messages are sent, so that workers do not park them again.
+    # The crawl is set to running before parked messages are sent, so that workers do not park them
+    # again.
     async def resume(self, which: str) -> Crawl:
-        """Resume a paused crawl, or complete an interrupted resume."""
+        """Resume a paused crawl, or complete a resume that was interrupted."""
         crawl = await self.find(which)
         crawl = await self._move(crawl, State.RUNNING, allowed=(State.PAUSED, State.RUNNING))
         await self._release(crawl)
         return crawl
 
     async def cancel(self, which: str, close_s: int = CLOSE_S) -> Crawl:
-        """End a crawl. For `close_s` seconds workers empty its queue without requests."""
+        """End a crawl after `close_s` seconds, in which workers drop its messages unrequested."""
         crawl = await self.find(which)
         if crawl.continuous:
             raise Conflict(
@@ -299,7 +304,7 @@ class Control(CrawlQueries):
             allowed=(State.RUNNING, State.PAUSED, State.STOPPING),
             stop=Stop.CANCELLED,
         )
-        # Its end is scheduled before parked messages are sent, so that workers drain them.
+        # The end is scheduled before parked messages are sent, so that workers drop these messages.
         close = Close(crawl=crawl.id, at_ms=self._clock.now_ms())
         await self._queue.send_close(close, close_s)
         await self._release(crawl)
@@ -351,7 +356,7 @@ _FIX = {
 
 
 def with_unused_id(crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-    """Give a crawl the next id if its id belongs to another crawl or to an ended crawl."""
+    """Give a crawl the next unused id, if its id belongs to an ended or a different crawl."""
     taken = {other.id: other for other in others}
     at_ms = crawl.started_at_ms
     while (other := taken.get(crawl.id)) and not (other.live and same_work(other, crawl)):
@@ -361,5 +366,5 @@ def with_unused_id(crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
 
 
 def same_work(one: Crawl, other: Crawl) -> bool:
-    """Whether two crawls have equal options. Id, time, state and edits may differ."""
+    """Whether two crawls have equal options. Ids, times, states and edits are not compared."""
     return one.work == other.work

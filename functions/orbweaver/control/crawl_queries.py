@@ -1,4 +1,4 @@
-"""Query crawls: lists, states, records, reports. This module does not write and does not fetch."""
+"""Query crawls: lists, states, records, reports. This module only reads and sends no request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LOOKUPS_AT_ONCE = 16
 CRAWLS_OF_HOST_MAX = 20
-# Maximum number of runs of a name that are checked for requests.
+# Maximum number of runs of a name to search for a run that requested URLs.
 RUNS_LOOKED_AT = 20
 
 
@@ -54,9 +54,9 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
-    """State of a host, its robots.txt decision for a URL, and the newest crawls that start there.
+    """State of a host, its robots.txt decision on a URL, and the newest crawls with seeds there.
 
-    `more` is the number of further crawls.
+    `decided` is None without a URL or a stored robots.txt. `more` is the number of older crawls.
     """
 
     host: Host
@@ -66,7 +66,10 @@ class HostReport:
 
 
 class CrawlQueries:
-    """Finds and describes crawls. `underway` returns uncommitted counts of this process."""
+    """Finds and describes crawls.
+
+    `underway` returns a crawl's counts that this process has not committed yet.
+    """
 
     def __init__(
         self,
@@ -86,11 +89,11 @@ class CrawlQueries:
         self._underway = underway
 
     async def find(self, which: str | None = None) -> Crawl:
-        """Find a crawl by its id, or the first run that `newest_fetching` finds."""
+        """Find a crawl by id, or else the newest run with fetched pages (`newest_fetching`)."""
         return (await self.newest_fetching(which))[0]
 
     async def _newest(self, which: str | None) -> Crawl:
-        """Find a crawl by its id, the newest one of a name, or the newest of all."""
+        """Find a crawl by id, or the newest run of a name. None: the newest of all crawls."""
         if which is not None and (crawl := await self._crawls.get(which)) is not None:
             return crawl
         crawls = await self._crawls.list()
@@ -109,7 +112,7 @@ class CrawlQueries:
         raise UnknownCrawl(f"no crawl has the id or name {redacted(which)!r}{hint}")
 
     async def runs(self, which: str | None = None) -> tuple[Crawl, ...]:
-        """List the runs that `which` may mean, newest first: one for an id, all for a name."""
+        """List the runs that `which` names, newest first: one for an id, all runs for a name."""
         newest = await self._newest(which)
         return (newest,) if which == newest.id else await self.with_older(newest)
 
@@ -122,7 +125,7 @@ class CrawlQueries:
         return (crawl, *older)
 
     async def with_same_crawl(self, crawl: Crawl) -> tuple[Crawl, ...]:
-        """List a run and the ended runs of the same crawl within its window, newest first.
+        """List a run and the ended runs of its crawl within its dedup window, newest first.
 
         A retry belongs to the crawl whose pages it requests again.
         """
@@ -135,22 +138,25 @@ class CrawlQueries:
         return tuple(sorted(runs, key=lambda run: run.started_at_ms, reverse=True))
 
     async def newest_fetching(self, which: str | None = None) -> tuple[Crawl, Crawl]:
-        """Find the newest run of a name that fetched pages or is live, and the newest of all.
+        """Find two runs: the newest that fetched pages or is live, and the newest of all.
 
-        If no run fetched pages, the first is the newest run that requested any. An id means that
-        run itself.
+        `which` is a name, or an id, for which only that run is considered. None: the name of the
+        newest crawl. If no run fetched pages, the first result is the newest run that claimed URLs.
         """
         runs = await self.runs(which)
         found = await self._first(runs, SUCCESSES) or await self._first(runs, ("claimed",))
         return found or runs[0], runs[0]
 
     async def newest_requesting(self, which: str | None = None) -> Crawl:
-        """Find the newest run of a name that requested URLs or is live."""
+        """Find the newest run of a name that claimed URLs or is live, else the newest run."""
         runs = await self.runs(which)
         return await self._first(runs, ("claimed",)) or runs[0]
 
     async def _first(self, runs: Sequence[Crawl], counted: Sequence[str]) -> Crawl | None:
-        """Find the first run that is live or has one of these counts, or the only run."""
+        """Return the first run that is live or has one of the counters `counted`.
+
+        A single run is returned in any case. None: no run qualifies.
+        """
         if len(runs) == 1:
             return runs[0]
         for run in runs[:RUNS_LOOKED_AT]:
@@ -165,11 +171,14 @@ class CrawlQueries:
         return await self._crawls.list()
 
     async def unreadable(self) -> int:
-        """Return the number of crawls that are not listed because a newer version stored them."""
+        """Count the crawls that are not listed because a newer Orbweaver version stored them."""
         return len(await self._crawls.newer())
 
     async def status(self, which: str | None = None) -> Status:
-        """Read a crawl (see `find`) and its counters, including uncommitted ones until it ends."""
+        """Read a crawl (see `find`) and its counters.
+
+        Until the crawl ends, uncommitted counts of this process are included.
+        """
         crawl = await self.find(which)
         counters = await self._crawls.counters(crawl)
         if self._underway is not None and crawl.state is not State.FINISHED:
@@ -179,7 +188,10 @@ class CrawlQueries:
     async def hosts(
         self, which: str | None = None, others: Sequence[str] = ()
     ) -> tuple[HostView, ...]:
-        """Describe a crawl's first hosts, and `others`. Raises ControlError for an invalid name."""
+        """Describe a crawl's counted hosts, and the hosts `others`.
+
+        Raises ControlError for an invalid host name.
+        """
         from orbweaver.diagnostics.host_status import host_view, hosts_of, named
 
         status = await self.status(which)
@@ -195,7 +207,7 @@ class CrawlQueries:
         return tuple(host_view(crawl, total, host, status.at_ms, agent) for host in found)
 
     async def host(self, name: str, url: str | None = None) -> HostReport:
-        """Describe a host, and decide on a URL by its robots.txt. Raises ControlError."""
+        """Describe a host, and whether its robots.txt allows `url`. Raises ControlError."""
         from orbweaver.diagnostics.host_status import host_view, hosts_of, named
         from orbweaver.politeness.robots_txt import parse
 
@@ -233,7 +245,7 @@ class CrawlQueries:
         records_max: int | None = None,
     ) -> Report:
         """Report the URLs that a crawl left out, by reason, and how its requests ended."""
-        # Rarely used, so not imported at every cold start.
+        # Imported on use, because it is rarely needed at a cold start.
         from orbweaver.diagnostics.refusal_report import Examples, report_of
         from orbweaver.diagnostics.request_counts import RequestCounts
         from orbweaver.diagnostics.request_texts import digests_of
@@ -269,7 +281,7 @@ class CrawlQueries:
     async def pages(
         self, crawl: Crawl, *, outcome: Outcome | None = None, limit: int | None = None
     ) -> AsyncIterator[PageRecord]:
-        """Yield a crawl's page records by day, unordered within a day."""
+        """Yield a crawl's page records, oldest day first, in no order within a day."""
         left = limit
         for day in self.days(crawl):
             for shard in range(self._pages.shards):
@@ -282,9 +294,9 @@ class CrawlQueries:
                             yield record
 
     async def page(self, url: str, crawl: Crawl | None = None) -> tuple[PageRecord, ...]:
-        """Find the records of a URL on the newest day that has any, newest first.
+        """Return a URL's records of the newest day that has any, newest first.
 
-        Searches one crawl or all. Raises ValueError for an invalid URL.
+        If `crawl` is None, all crawls are searched. Raises ValueError for an invalid URL.
         """
         canonicalize(url)  # raises ValueError
         crawls = (crawl,) if crawl is not None else await self._crawls.list()
@@ -305,7 +317,7 @@ class CrawlQueries:
                 return None
             digest = url_hash(wanted)
             shard = shard_of(digest, self._pages.shards)
-            # Keys are read in order after the key just before the wanted one.
+            # Reading starts after a key that sorts directly before the wanted key.
             before = f"{crawl.id}#{digest[:-1]}"
             rows = self._pages.read_shard(day, shard, after=before, crawl=crawl.id)
             async with closing(rows):
@@ -318,7 +330,7 @@ class CrawlQueries:
         return [record for record in found if record is not None]
 
     def days(self, crawl: Crawl) -> tuple[str, ...]:
-        """List the days for which a crawl may have unexpired records."""
+        """List the days for which a crawl can have records that have not expired."""
         now_ms = self._clock.now_ms()
         oldest_ms = now_ms - self._settings.page_retention_s * 1000
         from orbweaver.exporting.manifest import days_between

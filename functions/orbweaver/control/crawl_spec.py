@@ -24,7 +24,7 @@ class PlanError(ValueError):
 
 
 class Overlap(StrEnum):
-    """Reaction of a schedule if an earlier run of its crawl has not ended."""
+    """Whether a schedule starts a run while an earlier run of its crawl has not ended."""
 
     SKIP = "skip"
     ALLOW = "allow"
@@ -32,9 +32,9 @@ class Overlap(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSpec(CrawlSettings):
-    """Settings of a crawl. If one is None, `control/spec_checks.py` chooses it.
+    """Settings of a crawl. If a setting is None, `control/spec_checks.py` chooses its value.
 
-    `id` names the run. Starting the same plan with the same id again has no effect.
+    `id` is the id of the run. Starting the same plan with the same id again has no effect.
     """
 
     id: str | None = None
@@ -50,7 +50,7 @@ class CrawlSpec(CrawlSettings):
         "--keep-parameters  keep the parameters that are removed by default (utm_*, gclid,"
         " phpsessid, …)",
     )
-    # Schedule (control/schedule.py), which has no effect on a single start.
+    # Schedule (control/schedule.py). These settings have no effect if a user starts a crawl.
     every: str | None = Setting(None, "schedule.every").as_field(example='"6h"')
     cron: str | None = Setting(None, "schedule.cron").as_field(example='"0 3 * * ? *"')
     timezone: str | None = Setting(None, "schedule.timezone").as_field(example='"Europe/Berlin"')
@@ -59,7 +59,7 @@ class CrawlSpec(CrawlSettings):
     )
 
 
-# Tables of a definition in their order. Settings follow the order of their declaration.
+# Order of the tables in a definition. Within a table, settings have the order of their declaration.
 _ORDER = (
     *("", "scope", "limits", "politeness", "identity", "dedup", "records", "render", "schedule"),
     "notify",

@@ -1,11 +1,12 @@
 """Parse cron expressions of EventBridge Scheduler, with six fields, and find their next times.
 
 The fields are minutes, hours, day-of-month, month, day-of-week and year. A time that the clock
-skips in spring is skipped. A time that repeats in autumn occurs once. Source:
+skips in spring does not occur. A time that the clock repeats in autumn occurs once. Source:
 docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html.
 
-No library replaces this module. Of the 23 expressions in the tests, cronsim 2.8 finds the times of
-15 (no `15W`, no year) and croniter 7.0 of 14 (no `LW`, no `6L`). Neither names the invalid field.
+Libraries support only some of the 23 expressions in the tests. cronsim 2.8 supports 15 (no `15W`,
+no year), and croniter 7.0 supports 14 (no `LW`, no `6L`). Their errors do not name the invalid
+field.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 CHARS_MAX = 200
-# The calendar repeats after 28 years (until 2100), so a first time after that is ignored.
+# Maximum number of days to search for the next time. The calendar repeats after 28 years (until
+# 2100).
 DAYS_AHEAD_MAX = 28 * 366
 DAY_MINUTES = 24 * 60
 FRIDAY, SATURDAY, SUNDAY = 4, 5, 6  # as datetime counts
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-# A field has `*` (any), `,` (several), `-` (a range) and `/` (a step). Exactly one of the two
-# fields for days is `?`, and the other one decides.
+# A field can have `*` (any), `,` (several), `-` (a range) and `/` (a step). Exactly one of the two
+# fields for days is `?`, so only the other field decides on the day.
 FIELDS = (
     ("minutes", 0, 59, ()),
     ("hours", 0, 23, ()),
@@ -52,7 +54,7 @@ class Cron:
     admits: Callable[[date], bool]
 
     def gap_minutes(self) -> int:
-        """Return the shortest time between two occurrences of one day, or around midnight."""
+        """Return the shortest time between two occurrences on one day or on consecutive days."""
         moments = sorted(hour * 60 + minute for hour in self.hours for minute in self.minutes)
         pairs = zip(moments, [*moments[1:], moments[0] + DAY_MINUTES], strict=True)
         return min(later - earlier for earlier, later in pairs)
@@ -71,7 +73,7 @@ class Cron:
         return max(self.years) < year.year
 
     def firings_after(self, at_ms: int, zone: ZoneInfo | None) -> Iterator[int]:
-        """Yield the times after `at_ms`, in ms since the epoch. Without a zone the clock is UTC."""
+        """Yield the times after `at_ms`, in ms since the epoch. `zone` None: UTC."""
         clock = zone or UTC
         at = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
         first = at.astimezone(clock).date()
@@ -159,7 +161,7 @@ def _unfit(text: str, place: int) -> CronError:
 
 
 def _of_month(field: str) -> Callable[[date], bool]:
-    """Parse the field of days of a month.
+    """Parse the field day-of-month.
 
     `L` is the last day, `LW` the last working day, `15W` the working day nearest to the 15th.
     """
@@ -175,9 +177,9 @@ def _of_month(field: str) -> Callable[[date], bool]:
 
 
 def _of_week(field: str) -> Callable[[date], bool]:
-    """Parse the field of days of a week, which begins on Sunday (1).
+    """Parse the field day-of-week, in which Sunday is 1.
 
-    `6L` is the month's last Friday, `6#2` its second one.
+    `6L` is the last Friday of a month, `6#2` the second Friday.
     """
     if field == "L":  # of the week
         return lambda day: day.weekday() == SATURDAY
@@ -195,7 +197,7 @@ def _of_week(field: str) -> Callable[[date], bool]:
 
 
 def _weekday(day: date) -> int:
-    """Number a day of the week as cron does: Sunday is 1."""
+    """Return the number of a day's weekday as in cron: Sunday is 1."""
     return (day.weekday() + 1) % 7 + 1
 
 

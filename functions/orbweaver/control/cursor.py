@@ -1,4 +1,4 @@
-"""Encode the position in a listing as a text (cursor) that only the same listing accepts."""
+"""Encode a position in a paginated listing as a text (cursor) that only this listing accepts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 T = TypeVar("T", bound=tuple[Any, ...])
-# A cursor has a checksum over its parts and the listing (route, crawl, filter), which detects a
-# cursor that was truncated, changed or passed to another listing. It is no secret and grants no
-# access, because its parts are validated like parameters.
+# Version of cursors. A cursor has a checksum over its parts and the listing (route, crawl, filter).
+# It detects a cursor that was truncated, changed or passed to another listing. The checksum has no
+# key. A forged cursor grants no access, because its parts are validated like parameters.
 VERSION = b"1"
 SUM_BYTES = 9  # with the version's byte, base64 has no padding in the middle
 CHARS_MAX = 1_000
 
 
 class CursorError(ValueError):
-    """The text is no cursor of this listing."""
+    """The text is not a cursor of this listing."""
 
 
 def encode(listing: Sequence[str], place: Sequence[str | int]) -> str:
@@ -28,7 +28,7 @@ def encode(listing: Sequence[str], place: Sequence[str | int]) -> str:
 
 
 def decode(listing: Sequence[str], text: str | None, first: T) -> T:
-    """Decode a position. `first` is the first position of the listing.
+    """Decode a cursor to a position in a listing. None: the position `first`.
 
     Raises CursorError for a text that `encode` did not create for this listing.
     """
@@ -44,7 +44,7 @@ def decode(listing: Sequence[str], text: str | None, first: T) -> T:
     if raw[:SUM_BYTES] != _sum(listing, body):
         raise CursorError
     place = _place(body, first)
-    # The last character of base64 may contain unused bits.
+    # Unused bits of the last base64 character must be zero, so each position has one cursor.
     if encode(listing, place) != text:
         raise CursorError
     return place
@@ -55,7 +55,8 @@ def _place(body: bytes, first: T) -> T:
         place = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise CursorError from error
-    # Strings are ASCII, as all keys are, and a position has the form of the first one.
+    # A position has as many parts as `first`, of the same types. Its strings are ASCII, like all
+    # keys.
     if not isinstance(place, list) or [*map(type, place)] != [*map(type, first)]:
         raise CursorError
     if not all(part.isascii() for part in place if isinstance(part, str)):

@@ -1,7 +1,8 @@
 """List, redrive and purge dead letters: messages that the queue set aside after many failures.
 
-Reading hides letters from other readers for a while. At the end, the remaining letters are
-released, even after an error. After a kill they become visible after the timeout.
+Letters that are read are hidden from other readers. When an operation ends, even by an error, it
+releases the letters that it did not send or delete. If the process is killed, they become visible
+after the visibility timeout.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Visibility timeout. It exceeds the time to process one batch, and to read ten thousand letters.
+# Visibility timeout in seconds. Processing one batch, or reading ten thousand letters, takes less
+# time.
 HOLD_S = 300
 TAKEN_MAX = 40
 SENT_AT_ONCE = 10
@@ -47,7 +49,7 @@ SENT_AT_ONCE = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Selected dead letters. `cut` is True if more were not read."""
+    """Selected dead letters. `cut` is True if the limit left letters unread."""
 
     cases: tuple[Case, ...]
     cut: bool
@@ -55,7 +57,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redriven:
-    """Numbers of sent letters, and of skipped letters by reason."""
+    """Numbers of letters sent back, and of skipped letters by reason.
+
+    `cut` is True if the limit left letters unread.
+    """
 
     sent: int
     skipped: Mapping[str, int]
@@ -64,7 +69,7 @@ class Redriven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterAdmin:
-    """Administers dead letters."""
+    """Finds, purges (deletes) and redrives (sends back) dead letters."""
 
     dead_letters: DeadLetters
     queue: Queue
@@ -81,9 +86,10 @@ class DeadLetterAdmin:
     async def purge(
         self, selection: DeadLetterSelection, *, limit: int, only: frozenset[str] | None = None
     ) -> tuple[int, bool]:
-        """Delete dead letters, `only` with these ids. Returns the number, and whether more exist.
+        """Delete selected dead letters. Returns the number, and whether unread letters exist.
 
-        Letters that arrived after the count are kept.
+        If `only` is given, only letters with these ids are deleted. So letters that arrived after a
+        user saw the list are kept.
         """
         purged = 0
         async with _held(self.dead_letters) as held, aclosing(held.rounds(limit)) as rounds:
@@ -106,10 +112,13 @@ class DeadLetterAdmin:
         malformed: bool = False,
         say: Callable[[int], None] = lambda _: None,
     ) -> Redriven:
-        """Send dead letters back at a limited rate. `say` receives the number sent so far.
+        """Send dead letters back to their queues at a limited rate.
 
-        It skips letters that would fail again: invalid messages and messages of a newer version
-        (both unless `malformed`), and messages of a crawl that does not exist.
+        `say` is the progress callback, with the number of letters sent so far.
+
+        Letters that would fail again are skipped. These are messages of a crawl that does not
+        exist. Invalid messages and messages of a newer version are skipped, too, unless `malformed`
+        is True.
         """
         sent, skipped = 0, Counter[str]()
         started_ms = self.clock.now_ms()
@@ -129,8 +138,8 @@ class DeadLetterAdmin:
                         skipped[obstacle] += 1
                 for start in range(0, len(going), step):
                     batch = going[start : start + step]
-                    # A crash between these two calls leaves a copy. Its id is the same, so workers
-                    # process it once.
+                    # After a crash between these two calls, two copies exist. Both have the same
+                    # id, so workers process the message once.
                     await self._send(batch, crawls)
                     await held.delete(batch)
                     sent += len(batch)
@@ -141,7 +150,7 @@ class DeadLetterAdmin:
     async def _obstacle(
         self, case: Case, crawls: dict[str, Crawl | None], *, malformed: bool
     ) -> str | None:
-        """Return why a dead letter would fail again. None: it may succeed."""
+        """Return why a dead letter would fail again. None: it can succeed."""
         if case.is_hopeless:
             return None if malformed else HOPELESS
         if isinstance(case.message, Newer):
@@ -155,7 +164,7 @@ class DeadLetterAdmin:
         return UNKNOWN_CRAWL if crawls[name] is None else None
 
     async def _send(self, cases: Sequence[Case], crawls: Mapping[str, Crawl | None]) -> None:
-        """Send dead letters back, each on the queue of its crawl's priority."""
+        """Send dead letters back, each to the queue of its crawl's priority."""
         await self._forgive([case.message for case in cases if isinstance(case.message, Pack)])
         as_they_are: dict[MessageSource, list[str]] = {}
         lanes: dict[bool, list[Revived]] = {}
@@ -183,8 +192,8 @@ class DeadLetterAdmin:
     async def _forgive(self, packs: Sequence[Pack]) -> None:
         """Allow one more attempt for messages that reached the maximum number of failures.
 
-        Messages that a worker moved to the dead letters have it already. Messages that SQS moved
-        have not.
+        A message that a worker moved to the dead letters has an attempt left already. A message
+        that SQS moved has none left.
         """
         single = [pack.id for pack in packs if len(pack.targets) == 1]
         if not single:
@@ -195,7 +204,7 @@ class DeadLetterAdmin:
 
 
 class _Held:
-    """Received letters that are not sent back or deleted yet."""
+    """Letters that were received and not yet sent back, deleted or released."""
 
     def __init__(self, dead_letters: DeadLetters) -> None:
         self._dead_letters = dead_letters
@@ -204,9 +213,9 @@ class _Held:
         self.cut = False
 
     async def rounds(self, limit: int) -> AsyncGenerator[list[Case], None]:
-        """Receive dead letters until there are no new ones, at most `limit`."""
+        """Receive batches of at most `limit` dead letters in total, until no new one arrives."""
         while True:
-            # One more than `limit`, to find out whether more exist.
+            # One letter more than `limit` is received, to find out whether more exist.
             wanted = min(TAKEN_MAX, limit + 1 - len(self._seen))
             taken = await self._take(wanted)
             new = {letter.id: letter for letter in taken if letter.id not in self._seen}
@@ -220,7 +229,8 @@ class _Held:
                 return
 
     async def _take(self, wanted: int) -> Sequence[DeadLetter]:
-        # Letters that arrive during an interrupt are held as well, and must be released.
+        # If this task is cancelled while letters arrive, these letters are noted, so that they are
+        # released.
         taking = asyncio.ensure_future(self._dead_letters.take(wanted, HOLD_S))
         try:
             taken = await asyncio.shield(taking)
@@ -241,7 +251,7 @@ class _Held:
             del self._letters[letter.id]
 
     async def put_back(self) -> None:
-        """Release all remaining letters. If that fails, they become visible after the timeout."""
+        """Release all held letters. If that fails, they become visible after `HOLD_S`."""
         try:
             await self._dead_letters.put_back(list(self._letters.values()))
         except PortError as error:

@@ -1,7 +1,8 @@
 """Parse crawl definitions (`crawl.toml` or JSON) into plans, and write them.
 
 The input is a decoded document, so TOML, JSON and API requests are handled in one way. All problems
-are found, not only the first. Problems never show values of headers, which may be secret.
+are found, not only the first. Texts of problems never contain values of headers, which can be
+secret.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from orbweaver.control.spec_checks import problems_of
 
 @dataclass(frozen=True, slots=True)
 class DefinitionProblem:
-    """A problem in a document. `path` is the key (`limits.pages`), empty for the whole."""
+    """A problem in a document. `path` is the key (`limits.pages`), or "" for all of it."""
 
     path: str
     text: str
@@ -45,7 +46,8 @@ class DefinitionError(ValueError):
 # --- reading ------------------------------------------------------------------------------------
 
 
-# Finding the nearest key compares all known keys.
+# Maximum number of unknown keys for which the nearest known key is searched, because each search
+# compares all known keys.
 HINTS_MAX = 100
 NO_TABLE = (
     'it is no table of keys: give some, like {"seeds": ["https://example.com/"]};'
@@ -56,7 +58,8 @@ NO_TABLE = (
 def parse(document: object, lines: str | None = None) -> CrawlSpec:
     """Parse a plan from a decoded document. Raises DefinitionError with all problems.
 
-    `lines` is the content of `seeds_file`. None: no file can be read.
+    `lines` is the content of the document's `seeds_file`. If it is None, a `seeds_file` is a
+    problem.
     """
     plan, problems = read(document, lines)
     problems = (*problems, *check(plan, problems))
@@ -68,7 +71,7 @@ def parse(document: object, lines: str | None = None) -> CrawlSpec:
 def read(
     document: object, lines: str | None = None
 ) -> tuple[CrawlSpec, tuple[DefinitionProblem, ...]]:
-    """Parse as much of a plan as possible, and list parse errors. Values are not validated yet."""
+    """Parse the valid parts of a plan, and list parse errors. `check` validates the values."""
     if not isinstance(document, Mapping):
         return CrawlSpec(), (DefinitionProblem("", NO_TABLE),)
     parts: dict[str, Any] = {}
@@ -97,9 +100,9 @@ def read(
 def check(
     plan: CrawlSpec, known: tuple[DefinitionProblem, ...] = (), now_ms: int | None = None
 ) -> tuple[DefinitionProblem, ...]:
-    """Find problems in a plan's values, in addition to known ones.
+    """Find problems in a plan's values, except in keys with a `known` problem.
 
-    With `now_ms` this includes a schedule whose last time has passed.
+    If `now_ms` is given, a schedule whose last time has passed is a problem.
     """
     paths = {problem.path for problem in known}
     if paths & {"", "seeds", SEEDS_FILE, "sitemaps"} and not (plan.seeds or plan.sitemap_urls):
@@ -119,20 +122,20 @@ def _is_known(path: str, known: set[str]) -> bool:
 
 
 def seeds_file_of(document: object) -> str | None:
-    """Return the name of the seeds file, `-` for the standard input."""
+    """Return the `seeds_file` of a document, `-` for the standard input. None: it has none."""
     name = document.get(SEEDS_FILE) if isinstance(document, Mapping) else None
     return name if isinstance(name, str) else None
 
 
 def given_in(document: object) -> tuple[str, ...]:
-    """List the known keys that a document sets."""
+    """List the paths of the known keys that a document sets."""
     if not isinstance(document, Mapping):
         return ()
     return tuple(path for path, _ in _leaves(document) if path in BY_PATH)
 
 
 def lines_of(text: str) -> tuple[str, ...]:
-    """Parse seeds, one per line, without empty lines and lines that begin with `#`."""
+    """Return the seeds of a text, one per line, without empty lines and comments (`#`)."""
     lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines())
     return tuple(line for line in lines if line and not line.startswith("#"))
 
@@ -147,7 +150,7 @@ def document_of(plan: CrawlSpec) -> dict[str, Any]:
 
 
 def put_at(document: dict[str, Any], path: str, value: Any) -> None:
-    """Set a value at a key's path. If a parent is no table, `read` reports it."""
+    """Set the value of a key in a document, unless its parent is no table."""
     table, _, name = path.rpartition(".")
     if not table:
         document[name] = value
@@ -156,7 +159,7 @@ def put_at(document: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _leaves(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Yield paths and values, or problems for values at unknown paths."""
+    """Yield the path and value of each key. The value of an unknown key is a DefinitionProblem."""
     hints = iter(range(HINTS_MAX))
     for name, value in document.items():
         if name not in TABLES:

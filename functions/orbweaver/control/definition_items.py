@@ -1,6 +1,7 @@
 """Parse and write the item rules of definitions: `[[items]]`, with `[items.fields]`.
 
-A field is a table, or a text as a short form: a selector, or a path if the rule has a `source`.
+A field is a table, or a text as its short form. The text is a CSS selector or, if the rule has a
+`source`, a path in the structured data.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _FIELD = 'a table like { css = "h1" }, or in short "h1"'
 
 
 def _is_scalar(value: object) -> bool:
-    # Finite, and within the range of stored numbers.
+    # Only finite numbers within the range of stored numbers are valid.
     return isinstance(value, str) or (isinstance(value, int | float) and abs(value) <= NUMBER_MAX)
 
 
@@ -86,7 +87,7 @@ FIELD_KEYS = (
     Key("decimal", "decimal", CODECS["text"]),
     Key("cut", "cut", CODECS["number"]),
 )
-# Users choose the names of fields.
+# The schema allows any key, because users choose the names of fields.
 FIELDS = Codec(
     read=_fields,
     schema={
@@ -150,7 +151,7 @@ def _field(name: str, value: object, path: str, source: ValueSource, problems: P
     elif given and given != [PATH]:
         source = ValueSource(given[0])
     elif source is not ValueSource.CSS:
-        # In structured data a field has the name of the table's column by default.
+        # In a rule for structured data, the default path of a field is the field's name.
         parts.setdefault("where", name)
     return Field(name=name, source=source, **parts)
 

@@ -1,4 +1,4 @@
-"""Define the keys of a definition: their values, and the parts of a plan that they set."""
+"""Define the keys of a definition: the type of each value, and the part of a plan that it sets."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ KEYS = tuple(
 )
 BY_PATH = {key.path: key for key in KEYS}
 TABLES = tuple(dict.fromkeys(path.partition(".")[0] for path in BY_PATH if "." in path))
-# Path of each part of a plan in a document.
+# The key (path in a document) that sets each part of a plan.
 PATHS = {key.part: key.path for key in KEYS}
-# A request over HTTP has no file.
+# Keys of a request over HTTP, which cannot name a file.
 DEFINABLE = tuple(key for key in KEYS if key.path != SEEDS_FILE)
 
 

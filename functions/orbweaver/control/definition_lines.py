@@ -24,7 +24,7 @@ _PLAIN = re.compile(r"[^,\]}\n#]*+")
 
 
 def lines_of_keys(text: str) -> dict[str, int]:
-    """Return the line of each path (`rules[1].match`), from 1. Empty for too deep nesting."""
+    """Return the line number of each key path (`rules[1].match`). Empty if nested too deeply."""
     walk = _LineWalk(text)
     try:
         walk.document()
@@ -34,7 +34,7 @@ def lines_of_keys(text: str) -> dict[str, int]:
 
 
 def line_of(path: str, lines: dict[str, int]) -> int | None:
-    """Return the line of a path, or of its nearest parent. None: neither exists."""
+    """Return the line of a key path, or else of its nearest parent. None: no line is known."""
     while path:
         if path in lines:
             return lines[path]
@@ -43,12 +43,12 @@ def line_of(path: str, lines: dict[str, int]) -> int | None:
 
 
 class _LineWalk:
-    """Scanner of a text. `lines` are the paths found so far."""
+    """Scanner of a TOML text. `lines` has the line number of each key path found so far."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        # Position up to which lines are counted, and their number.
+        # Position up to which lines are counted, and the line number at this position.
         self._counted = (0, 1)
         # Number of tables in each list of tables.
         self._tables: Counter[str] = Counter()

@@ -16,7 +16,8 @@ LINE_CHARS = 100
 KEY_PARTS_MAX = 10
 _PART = r"(?:\"(?:\\.|[^\"\\\n])*+\"|'[^'\n]*+'|[A-Za-z0-9_-]++)"
 _NEXT = rf"(?:[ \t]*+\.[ \t]*+{_PART})"
-# Comments, texts and keys. An unclosed text reaches to its end, so that each sign is read once.
+# Comments, texts and keys. A text without closing quotes matches to its end, so that each character
+# is read once.
 TOKENS = re.compile(
     r'"""(?:\\.|(?!""")[^\\])*+(?:"{3,5})?+'
     r"|'''(?:(?!''').)*+(?:'{3,5})?+"
@@ -30,7 +31,7 @@ TOKENS = re.compile(
 def document_in(text: str) -> dict[str, Any]:
     """Parse TOML. Raises ValueError with the position, or RecursionError for deep nesting.
 
-    A key that is too long raises DefinitionError, which is a ValueError.
+    A key with too many parts raises DefinitionError, which is a ValueError.
     """
     for token in TOKENS.finditer(text):
         if token["long"] is not None:
@@ -46,7 +47,7 @@ def toml_of(document: Mapping[str, Any]) -> str:
     return "\n".join(_lines(document)).strip("\n") + "\n"
 
 
-# Plain values come first, then tables, then lists of tables. Deeper values are inline.
+# Plain values come first, then tables, then lists of tables. More deeply nested values are inline.
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     tables, lists = {}, {}
     for name, value in document.items():

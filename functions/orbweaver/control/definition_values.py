@@ -16,7 +16,7 @@ from orbweaver.model.url_patterns import RULES_MAX
 from orbweaver.model.user_agent import HOSTS_MAX
 from orbweaver.parsing.pii_redaction import KINDS
 
-# Larger numbers are not TOML.
+# TOML has no larger numbers.
 NUMBER_MAX = 2**63
 SHOWN_CHARS_MAX = 60
 Problems: TypeAlias = list[tuple[str, str]]
@@ -28,7 +28,7 @@ class UnfitSetting(Exception):
 
 
 class UnfitWithin(Exception):
-    """Parts of a value are invalid: paths and messages. `rest` is the valid part."""
+    """Parts of a value are invalid. `problems` has paths and messages, `rest` the valid parts."""
 
     def __init__(self, rest: Any, problems: Problems) -> None:
         super().__init__(problems)
@@ -78,7 +78,7 @@ def _number(value: object) -> int:
 def _amount(read: Callable[[str], int], fix: str) -> Callable[[object], int]:
     def amount(value: object) -> int:
         if isinstance(value, int | float) and not isinstance(value, bool):
-            # Finite and not negative.
+            # Only finite numbers that are not negative are valid.
             value = f"{value:.9f}".rstrip("0").rstrip(".") if 0 <= value < NUMBER_MAX else ""
         if isinstance(value, str):
             try:
@@ -145,7 +145,7 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """Parser, writer and JSON schema of one type of values."""
+    """Parser, writer and JSON schema for one type of value in a definition."""
 
     read: Callable[[object], Any]
     schema: Mapping[str, Any]
@@ -156,8 +156,9 @@ STRING = {"type": "string"}
 _TIME_FIX = 'give a time like "250ms", "1.5s", "2h" or "7d", or a number of seconds'
 _TIME = {"type": ["string", "number"], "description": "like 250ms, 1.5s, 2h or 7d; or seconds"}
 _NAMED = {"type": "object", "additionalProperties": STRING}
-# Codecs of settings. Modules that parse rules make the codecs of rules. Constraints that a schema
-# cannot express (a seed is a URL, a pattern runs in linear time) are checked separately.
+# Codecs for the types of settings. The modules that parse rules define the codecs of rules.
+# Constraints that a schema cannot express (a seed is a URL, a pattern runs in linear time) are
+# checked separately.
 CODECS: Mapping[str, Codec] = {
     "text": Codec(read=_of_type(str, "give a text in quotes"), schema=STRING),
     "texts": Codec(read=_texts, schema={"type": "array", "items": STRING}),
@@ -205,9 +206,10 @@ def word_of(words: Mapping[str, Any]) -> Codec:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the document, and the part of a plan that it sets.
+    """A key of a definition, and the part of a plan that it sets.
 
-    `needed` is the fix if a required key is missing, empty if another check reports it.
+    A required key has `needed`: the fix that is shown if the key is missing. It is "" if another
+    check reports the missing key.
     """
 
     path: str
@@ -218,7 +220,7 @@ class Key:
 
 
 def schema_of_keys(keys: Iterable[Key], **more: Any) -> dict[str, Any]:
-    """Return the JSON schema of documents with only these keys."""
+    """Return the JSON schema of a document that allows only these keys. `more` adds keywords."""
     schema = _table()
     if required := [key.path for key in keys if key.needed is not None]:
         schema["required"] = required
@@ -253,7 +255,7 @@ def no_such_key(name: str, keys: tuple[Key, ...], what: str) -> str:
 def parts_of(
     value: Mapping[str, Any], keys: tuple[Key, ...], path: str, problems: Problems, what: str
 ) -> dict[str, Any]:
-    """Parse a table of only these keys. Problems are appended to `problems`."""
+    """Parse a table at `path` that allows only these keys. Problems are added to `problems`."""
     by_path = {key.path: key for key in keys}
     parts: dict[str, Any] = {}
     for name, one in value.items():
@@ -279,7 +281,11 @@ def missing_in(value: Mapping[str, Any], keys: Iterable[Key], path: str) -> Prob
 def rules_of(
     name: str, example: str, keys: tuple[Key, ...], blank: Any, noun: str, **more: Any
 ) -> Codec:
-    """Return the codec of rules with these keys. `blank` is a rule without values."""
+    """Return the codec of a list of rules with these keys.
+
+    `example` and `noun` describe a rule in messages. `blank` is a rule without values. `more` adds
+    keywords to the schema of a rule.
+    """
 
     def read(value: Mapping[str, Any], path: str, problems: Problems) -> Any:
         problems += missing_in(value, keys, path)
@@ -305,7 +311,10 @@ def list_of(
     read: Callable[[Mapping[str, Any], str, Problems], Any],
     write: Callable[[Any], dict[str, Any]],
 ) -> Codec:
-    """Return the codec of a list of rules. `blank` replaces a rule that is no table."""
+    """Return the codec of a list of at most `most` rules.
+
+    `schema`, `read` and `write` are for one rule. `blank` replaces a rule that is not a table.
+    """
 
     def read_one(value: object, path: str, problems: Problems) -> Any:
         if isinstance(value, Mapping):

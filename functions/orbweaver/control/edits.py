@@ -1,9 +1,9 @@
 """Change a running crawl.
 
 Limits, delay, concurrency, patterns, rules, item rules and stored parts of pages can change. A
-change applies to later requests and links. Links that were refused before stay refused. All other
-keys identify the crawl. They may be given with the current value, so a whole definition is
-accepted.
+change applies to requests and links after the edit. Links that were refused before are not checked
+again. All other keys identify the crawl. They can be given with their current value, so a whole
+definition is accepted.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _PARAMETERS = ("strip_parameters", "keep_parameters")
 def apply_document(crawl: Crawl, changes: object, lines: str | None = None) -> Crawl:
     """Apply a definition document to a crawl. Raises DefinitionError with all problems.
 
-    `lines` is the content of `seeds_file`. A new page limit is not distributed to counter shards
-    yet.
+    `lines` is the content of the document's `seeds_file`. This function does not distribute a new
+    page limit to counter shards (see `distribute_budget`).
     """
     plan, problems = read(changes, lines)
     given = given_in(changes)
@@ -41,7 +41,7 @@ def apply_document(crawl: Crawl, changes: object, lines: str | None = None) -> C
     found = [*problems, *_fixed(crawl, plan, given, {problem.path for problem in problems})]
     if crawl.continuous and "limits.duration" in given:
         found.append(DefinitionProblem("limits.duration", "this crawl has no end: leave it out"))
-    # The rest of the crawl was checked when it was started.
+    # Keys that the document does not set were checked when the crawl was started.
     found += [problem for problem in check(wanted, tuple(found)) if _of(problem.path, paths)]
     if not parts and not found:
         text = f"nothing to change is given: it takes {', '.join(EDITABLE)}"
@@ -52,7 +52,7 @@ def apply_document(crawl: Crawl, changes: object, lines: str | None = None) -> C
 
 
 def differences(was: Crawl, crawl: Crawl) -> tuple[tuple[str, Any, Any], ...]:
-    """List editable keys that differ between two crawls: key, old value, new value."""
+    """List editable keys that differ between `was` and `crawl`: key, old value, new value."""
     return tuple(
         (path, _written(was, path), _written(crawl, path))
         for path in EDITABLE
@@ -66,14 +66,17 @@ def _written(crawl: Crawl, path: str) -> Any:
 
 
 def distribute_budget(crawl: Crawl, was: Crawl, counters: Counters) -> Crawl:
-    """Distribute a changed page limit among the counter shards.
+    """Distribute the page limit of `crawl` among its counter shards.
 
-    If it grows, every shard gets a part of the difference, so no commit under the old or the new
-    crawl exceeds the new limit. If it shrinks, claimed URLs stay and the rest is distributed. The
-    quotas add up to the larger of the limit and the claimed URLs.
+    `was` is the crawl before the edit that changed the limit.
+
+    If the limit grows, each shard's quota gets a part of the difference. So commits with the old or
+    the new quotas do not exceed the new limit. If the limit shrinks, each shard's quota is the
+    number of its claimed URLs plus a part of the remaining limit. The quotas add up to the larger
+    of the limit and the number of claimed URLs.
     """
-    # Workers commit under the old quotas until they have reloaded the crawl. From then on no shard
-    # exceeds the larger of its new quota and its claims.
+    # Workers commit with the old quotas until they have reloaded the crawl. After that, a shard
+    # claims no URL beyond its new quota.
     quotas = [was.shard_quota(shard) for shard in range(was.shards)]
     if crawl.pages_own < sum(quotas):
         quotas = [shard.spent for shard in counters.shards]

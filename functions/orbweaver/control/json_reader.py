@@ -1,7 +1,8 @@
-"""Parse values of a type from JSON or parameters, with all problems.
+"""Parse values of a type from JSON or query parameters, and report all problems.
 
-Parsing is strict: no text for a number, no duplicate key (RFC 8259, section 4, leaves their meaning
-open), no unknown key, limited nesting. Every problem names its key, the value and the fix.
+Parsing is strict: no text for a number, no unknown key, limited nesting. Duplicate keys are
+refused, because RFC 8259, section 4, leaves their meaning open. Every problem names its key, the
+value and the fix.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from orbweaver.model.url import redacted
 
 T = TypeVar("T")
 SHOWN_CHARS_MAX = 60
-# Maximum nesting of a document.
+# Maximum depth of nested objects and arrays in a document.
 DEPTH_MAX = 20
 NAMES = {str: "a text", int: "a whole number", bool: "true or false", float: "a number"}
 
@@ -60,7 +61,7 @@ def document_of(text: str) -> object:
 
 
 def read(kind: type[T], document: object) -> T:
-    """Parse a dataclass from a document. Raises DefinitionError with all problems."""
+    """Parse a document as the dataclass `kind`. Raises DefinitionError with all problems."""
     problems: Problems = []
     value = _read(kind, document, "", problems)
     if problems:
@@ -69,9 +70,9 @@ def read(kind: type[T], document: object) -> T:
 
 
 def read_texts(kind: type[T], texts: Mapping[str, Sequence[str]]) -> T:
-    """Parse a dataclass from query parameters or headers, which are texts.
+    """Parse query parameters or headers, which are texts, as the dataclass `kind`.
 
-    A repeated one is a problem. Raises DefinitionError with all problems.
+    A repeated parameter is a problem. Raises DefinitionError with all problems.
     """
     problems = [
         (_plain(name), "it is given twice: give it once")
@@ -174,8 +175,8 @@ def _spelled(hint: Any, text: str) -> object:
 
 
 def _misfit(document: object) -> str | None:
-    """Return why a document is unacceptable: nested too deeply, or with an invalid text."""
-    # Iterative, because the sender chooses the depth.
+    """Return why a document is refused: nested too deeply, or with an invalid text, else None."""
+    # No recursion, because the sender decides how deeply a document is nested.
     level: list[object] = [document]
     for _ in range(DEPTH_MAX):
         texts = [one for one in level if isinstance(one, str)]

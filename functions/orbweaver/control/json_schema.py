@@ -15,7 +15,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 JSON_NAMES = {str: "string", int: "integer", bool: "boolean", float: "number"}
-# Keywords for the bounds of each type, and the counted unit.
+# Schema keywords for the lower and upper bound of each type, and the unit of the bounds.
 BOUNDS = {
     str: ("minLength", "maxLength", " characters"),
     int: ("minimum", "maximum", ""),
@@ -27,7 +27,7 @@ BOUNDS = {
 class Fits:
     """Description and bounds of a value: `low` and `high` limit numbers, characters or items.
 
-    `schema` is used unchanged for a document that is checked elsewhere.
+    If `schema` is given, it is the value's schema, and another module checks the value.
     """
 
     says: str = ""
@@ -36,7 +36,7 @@ class Fits:
     pattern: str | None = None
     form: str | None = None
     example: str | None = None
-    # Not hashed, because types in annotations are hashed.
+    # Left out of the hash: annotations are hashed, and a mapping has no hash.
     schema: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
@@ -44,7 +44,11 @@ class Fits:
 
 
 def schema_of(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, Any]:
-    """Return the schema of a type. Schemas of dataclasses go to `parts` and are referenced."""
+    """Return the schema of a type.
+
+    Schemas of dataclasses are added to `parts` and referenced. In a response (`answer`), fields
+    with a default are required, too.
+    """
     kind, fits = split_annotation(kind)
     if fits.schema is not None:
         schema = dict(fits.schema)
@@ -57,7 +61,7 @@ def schema_of(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, An
         schema |= {
             word: bound for word, bound in ((low, fits.low), (high, fits.high)) if bound is not None
         }
-    # The whole of a text must match.
+    # The pattern must match the whole text.
     pattern = None if fits.pattern is None else f"^(?:{fits.pattern})$"
     more = {"pattern": pattern, "format": fits.form, "description": fits.says or None}
     schema |= {word: value for word, value in more.items() if value is not None}
@@ -65,7 +69,7 @@ def schema_of(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, An
 
 
 def schema_of_fields(kind: Any, **instead: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a dataclass, inline. `instead` replaces the schemas of fields."""
+    """Return the schema of a dataclass, inline. `instead` replaces schemas of fields by name."""
     schema = _fields(kind, {}, answer=True)
     return {**schema, "properties": schema["properties"] | instead}
 
@@ -122,7 +126,7 @@ def _fields(kind: Any, parts: dict[str, Any], *, answer: bool) -> dict[str, Any]
 @cache
 def hints_of(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
-    # Fields of a record that are no columns are omitted.
+    # Fields of a record that are not columns of tables are omitted.
     return {one.name: hints[one.name] for one in fields(kind) if one.metadata.get("column", True)}
 
 
@@ -151,7 +155,7 @@ def split_annotation(kind: Any) -> tuple[Any, Fits]:
 
 
 def without_none(kind: Any) -> Any:
-    """Return `X` of `X | None`, or the type itself."""
+    """Return `X` for the type `X | None`, and any other type unchanged."""
     if get_origin(kind) not in (UnionType, Union):
         return kind
     (inner,) = (one for one in get_args(kind) if one is not NoneType)

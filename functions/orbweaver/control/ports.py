@@ -8,11 +8,11 @@ from orbweaver.control.schedule import Scheduled
 
 
 class Schedules(Protocol):
-    """Storage of schedules, each with the content of its events."""
+    """Stores schedules. Each schedule contains the content of its events."""
 
     async def put(self, scheduled: Scheduled) -> None: ...
 
     async def list(self) -> tuple[Scheduled, ...]: ...
 
     async def remove(self, name: str) -> bool:
-        """Remove a schedule. Returns False if there is none."""
+        """Remove a schedule. Returns False if no schedule has this name."""

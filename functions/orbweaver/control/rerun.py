@@ -1,7 +1,8 @@
-"""Choose the failed URLs that a run retries, with their depths, and make that run.
+"""Choose the failed URLs of a run, with their depths, and make the run that retries them.
 
-A retried URL keeps its depth, so `limits.depth` still applies. URLs that have succeeded since are
-excluded. Scope and receivers of secret headers depend on the seeds of the first run (`anchors`).
+A retried URL keeps its depth, so `limits.depth` still applies. URLs that were fetched after the
+failure are excluded. The scope and the receivers of secret headers depend on the first run's seeds
+(`anchors`).
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.user_agent import OPEN_HEADERS
 from orbweaver.worker.pack_context import ERROR_CHARS_MAX
 
-# With more failures, a new crawl is better than a retry.
+# Maximum number of failures to retry. With more, users must start a new crawl or select some.
 FAILURES_MAX = 200_000
-# Room for seeds if the anchors take much of the item.
+# Minimum bytes for seeds, even if the anchors take most of the bytes of the item.
 ROOM_BYTES_MIN = 32 * 1024
-# The seeds of one retry run. The definition is one item of at most 400 KB in DynamoDB.
+# Maximum number and bytes of seeds of one retry run. The run is one DynamoDB item of at most 400
+# KB.
 SEEDS_MAX, SEEDS_BYTES_MAX = 10_000, 256 * 1024
-# A failure only if it is selected by its name.
+# Reasons that count as a failure only if a user names them.
 NAMED = (Reason.ROBOTS_UNREACHABLE,)
 RETRIED = (*FAILURES, *NAMED)
 _NUMBER = re.compile(r"-retry([0-9]+)$")
@@ -44,14 +46,14 @@ class RerunError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySelection:
-    """Selected failures: all, by reasons, or of a host."""
+    """Selects failures by reasons and by host. The default selects all failures."""
 
     reasons: frozenset[Reason] = frozenset()
     host: str | None = None
 
     @classmethod
     def parse(cls, reasons: Iterable[str] = (), host: str | None = None) -> RetrySelection:
-        """Make a selection. Raises RerunError for an unknown reason."""
+        """Parse reasons and a host as typed. Raises RerunError for an unknown reason."""
         for word in reasons:
             if word not in RETRIED:
                 near = difflib.get_close_matches(word.lower(), RETRIED, n=1)
@@ -77,13 +79,16 @@ def _spellings(url: str) -> tuple[str, str, str]:
 
 @dataclass(slots=True, kw_only=True)
 class Failures:
-    """Collects the failures of a run from its records, read in order of days."""
+    """Collects the failed URLs of a run, and their depths, from its records.
+
+    Records must be added in order of days, so that a URL fetched on a later day is removed.
+    """
 
     crawl: Crawl
     selection: RetrySelection | MissingContent
     depths: dict[str, int] = field(default_factory=dict)
-    # Records of depth 0: possible sitemaps and their redirects, and redirects of seeds out of
-    # scope.
+    # Records of depth 0 by URL: they can be sitemaps, redirects of sitemaps, or redirects of seeds
+    # out of scope.
     _begun: dict[str, PageRecord] = field(default_factory=dict)
     _roots: dict[str, None] = field(default_factory=dict)
 
@@ -104,7 +109,7 @@ class Failures:
             )
 
     def keep(self, number: int) -> None:
-        """Keep only the first URLs."""
+        """Keep only the first `number` URLs."""
         self.depths = dict(islice(self.depths.items(), number))
 
     def _note_root(self, record: PageRecord) -> None:
@@ -114,11 +119,11 @@ class Failures:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """Folders to which seeds redirected, outside their own folder."""
+        """Folders outside the seeds' own folders, to which seeds redirected (scope `prefix`)."""
         return tuple(dict.fromkeys((*self.crawl.roots, *self._roots)))
 
     def is_sitemap(self, url: str) -> bool:
-        """Whether a failed URL was requested as a sitemap, and must be again."""
+        """Whether a failed URL was requested as a sitemap, so that its retry is a sitemap, too."""
         for _ in range(len(self._begun)):
             record = self._begun.get(url)
             if url in self.crawl.sitemap_urls:
@@ -154,7 +159,7 @@ def next_number(base: str, ids: Iterable[str]) -> int:
 
 
 def rerun_of(crawl: Crawl, failures: Failures, run_id: str, now_ms: int) -> Crawl:
-    """Make a run that retries as many failures as fit into one database item."""
+    """Make a run that retries as many of a crawl's failures as fit into one database item."""
     anchors = _anchors(crawl)
     taken = tuple(_some(failures.depths, anchors))
     sitemaps = tuple(url for url in taken if failures.is_sitemap(url))
@@ -166,7 +171,7 @@ def rerun_of(crawl: Crawl, failures: Failures, run_id: str, now_ms: int) -> Craw
     run = replace(
         crawl,
         id=run_id,
-        # Later than all claims of the first run, even if this clock is slightly slow.
+        # The run starts after all claims of the first run, even if this clock is slightly slow.
         started_at_ms=max(now_ms, (crawl.finished_at_ms or 0) + 1),
         seeds=seeds,
         seed_depths=tuple(failures.depths[url] for url in seeds),
@@ -203,7 +208,7 @@ def _anchors(crawl: Crawl) -> tuple[str, ...]:
 
 
 def _some(depths: Mapping[str, int], anchors: Iterable[str]) -> Iterator[str]:
-    """Yield as many URLs as fit into an item next to the anchors, at least one."""
+    """Yield the first URLs of `depths` that fit into a database item with the anchors."""
     taken = sum(len(anchor.encode()) for anchor in anchors)
     room = max(ROOM_BYTES_MIN, SEEDS_BYTES_MAX - taken)
     for place, url in enumerate(depths):

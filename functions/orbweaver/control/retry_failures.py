@@ -1,8 +1,8 @@
 """Start runs that retry failed URLs of a crawl.
 
-A retry can be repeated at any time, even concurrently. URLs that an unfinished run already retries
-are skipped. Ids are numbered: if two retries use the same id, one starts the run and the other
-returns it.
+A retry can be repeated at any time, even by two commands at once. URLs that an unfinished run
+already retries are skipped. The ids of runs are numbered. If two commands use the same id, one
+starts the run and the other returns it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrier:
-    """Starts runs that retry failures."""
+    """Starts runs that retry failed URLs or fetch pages with missing content again."""
 
     lookout: CrawlQueries
     crawls: Crawls
@@ -43,7 +43,10 @@ class Retrier:
     async def retry(
         self, crawl: Crawl, reasons: Sequence[str], host: str | None
     ) -> tuple[Crawl, ...]:
-        """Start runs that retry failures. Returns no runs if nothing failed."""
+        """Start runs that retry a crawl's failures, selected by reasons and host.
+
+        Returns () if no such URL failed.
+        """
         try:
             failures = Failures(crawl=crawl, selection=RetrySelection.parse(reasons, host))
             async with closing(self.lookout.pages(crawl)) as records:
@@ -54,9 +57,9 @@ class Retrier:
         return await self._begin(crawl, failures, lambda run: run)
 
     async def refetch(self, crawl: Crawl, runs: Sequence[Crawl]) -> tuple[Crawl, ...]:
-        """Start runs for pages of earlier runs (oldest first) that lack a wanted text or body.
+        """Start runs for pages of `runs` (oldest first) without a text or body that `crawl` stores.
 
-        The page limit of the crawl limits the number of these pages.
+        They request at most as many pages as the page limit of `crawl` allows.
         """
         if not any(stores_more(crawl, run) for run in runs):
             return ()
@@ -75,7 +78,11 @@ class Retrier:
     async def _begin(
         self, crawl: Crawl, failures: Failures, finish: Callable[[Crawl], Crawl]
     ) -> tuple[Crawl, ...]:
-        """Start runs for the collected URLs. Returns also unfinished runs that request some."""
+        """Start runs for the collected URLs.
+
+        The result includes unfinished runs that already retry some of these URLs. `finish` changes
+        a new run before it is stored.
+        """
         runs: list[Crawl] = []
         crawls = await self.crawls.list() if failures.depths else ()
         for run in crawls:
@@ -88,7 +95,7 @@ class Retrier:
             run = finish(rerun_of(crawl, failures, id_of(base, number), self.clock.now_ms()))
             number += 1
             if not await self.crawls.create(run):
-                # Another retry created it first, or the list was not up to date.
+                # Another command created the run first, or the list of crawls was not up to date.
                 standing = await self.crawls.get(run.id)
                 if standing is None or standing.retry_of != crawl.id or not standing.live:
                     continue

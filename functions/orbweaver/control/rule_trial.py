@@ -26,7 +26,10 @@ PROBLEMS_SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedPage:
-    """Result of rules on a page. `rules` match its URL. `why` is set if it could not be read."""
+    """Result of item rules on a page. `rules` are the names of the rules that match its URL.
+
+    `why` is the reason if the page could not be tried.
+    """
 
     rules: tuple[str, ...]
     items: tuple[Item, ...] = ()
@@ -35,7 +38,11 @@ class TriedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleCoverage:
-    """Result of one rule on several pages: number of items, and of items with each field."""
+    """Result of an item rule on several pages.
+
+    `fields` has the number of items with a value for each field, `pages_found` the number of pages
+    with an item.
+    """
 
     rule: str
     pages: int
@@ -48,7 +55,7 @@ class RuleCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Result of rules on matching pages. `unread` has the reasons why pages were not read."""
+    """Result of item rules on several pages. `unread` counts reasons why pages were not tried."""
 
     pages: int
     unread: Mapping[str, int]
@@ -56,14 +63,14 @@ class Coverage:
 
 
 class RuleTrial:
-    """Tries rules on a run's stored pages. It sends no request and changes no record."""
+    """Tries item rules on a run's stored pages. It sends no request and changes no record."""
 
     def __init__(self, *, lookout: CrawlQueries, reader: StoredReader) -> None:
         self._lookout = lookout
         self._reader = reader
 
     async def page(self, crawl: Crawl, url: str, rules: tuple[ItemRule, ...]) -> TriedPage:
-        """Try rules on a page. Raises ValueError for an invalid URL."""
+        """Try item rules on the stored page of a URL. Raises ValueError for an invalid URL."""
         records = await self._lookout.page(url, crawl)
         if not records:
             return TriedPage(rules=(), why=f"{crawl.id} has no record of this page")

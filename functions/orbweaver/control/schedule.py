@@ -1,7 +1,7 @@
 """Define schedules of crawls: intervals, cron expressions, and the event that starts a run.
 
-The event (firing) contains the whole definition and its due time. So a repeated event is
-recognised, and changing a definition does not affect earlier events. Source:
+An event (firing) contains the whole definition and the time when it is due. So a repeated event is
+recognised, and an edited file has no effect until the schedule is stored again. Source:
 docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html,
 …/managing-schedule-context-attributes.html.
 """
@@ -22,12 +22,12 @@ from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.cron import CronError, parse
 from orbweaver.control.progress.figures import span
 
-# Starting and ending a run takes this long.
+# Minimum interval in minutes. Starting and ending a run takes this long.
 EVERY_MINUTES_MIN = 5
 EVERY_MINUTES_MAX = 366 * 24 * 60
 NAME_CHARS_MAX = 64
 INTERVALS_LOOKED_AT = 15
-# Size limit of an asynchronous invocation.
+# Maximum size of an event: AWS limits asynchronous invocations to it.
 INPUT_BYTES_MAX = 256 * 1024
 MINUTE_MS = 60_000
 DUE = "<aws.scheduler.scheduled-time>"
@@ -38,12 +38,15 @@ ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+){0,2}", re.ASCII)
 
 
 class ScheduleError(ValueError):
-    """The schedule cannot be stored, or is another stack's. The message has the reason."""
+    """The schedule cannot be stored or parsed, or belongs to another stack.
+
+    The message contains the reason.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrence:
-    """A rate, or a cron expression in a time zone."""
+    """When a schedule is due: at a rate, or by a cron expression in a time zone."""
 
     every_minutes: int | None = None
     cron: str | None = None
@@ -60,16 +63,16 @@ class Recurrence:
         return f"rate({number} {unit}{'' if number == 1 else 's'})"
 
     def first_ms(self, at_ms: int) -> int | None:
-        """Return the first time of a rate: one interval after the start. Cron has none."""
+        """Return the first time of a rate: one interval after `at_ms`. Cron has no first time."""
         return None if self.every_minutes is None else at_ms + self.every_minutes * MINUTE_MS
 
     def interval_ms(self, at_ms: int) -> int | None:
-        """Return the shortest time between two of the next firings in ms, or None."""
+        """Return the shortest time in ms between the next firings. None: at most one is left."""
         times = self.firings_after(at_ms, self.first_ms(at_ms), INTERVALS_LOOKED_AT)
         return min((later - early for early, later in pairwise(times)), default=None)
 
     def firings_after(self, at_ms: int, first_ms: int | None, most: int) -> tuple[int, ...]:
-        """Return at most `most` times after a moment. `first_ms` is the first time of a rate."""
+        """Return at most `most` firings after `at_ms`. `first_ms` is the first firing of a rate."""
         if self.cron is not None:
             zone = zone_of(self.timezone) if self.timezone else None
             return tuple(islice(parse(self.cron).firings_after(at_ms, zone), most))
@@ -82,7 +85,7 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduled:
-    """A stored schedule. `input` is the content of each event, without its due time."""
+    """A stored schedule. `input` is the JSON of each event, with a placeholder for the due time."""
 
     name: str
     expression: str
@@ -111,7 +114,7 @@ def recurrence_in(plan: CrawlSpec) -> Recurrence | None:
 
 
 def recurrence_of(scheduled: Scheduled) -> Recurrence | None:
-    """Parse the recurrence of a stored schedule. None: the format is unknown."""
+    """Parse the expression of a stored schedule. None: its format is unknown."""
     if match := RATE.fullmatch(scheduled.expression):
         return Recurrence(every_minutes=int(match[1]) * dict(UNITS)[match[2]])
     fields = scheduled.expression.removeprefix("cron(").removesuffix(")")
@@ -123,7 +126,10 @@ def recurrence_of(scheduled: Scheduled) -> Recurrence | None:
 
 
 def problems_in(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[tuple[str, str]]:
-    """Yield problems of a plan's schedule: part of the plan, and message with the fix."""
+    """Yield the problems of a plan's schedule: the part of the plan, and a message with the fix.
+
+    If `now_ms` is given, a schedule whose last time has passed is a problem.
+    """
     if plan.every is not None:
         yield from (("every", problem) for problem in _of_every(plan.every))
     if plan.cron is not None and plan.every is not None:
@@ -189,10 +195,10 @@ def zone_of(timezone: str) -> ZoneInfo | None:
 
 
 def window_warning(plan: CrawlSpec, now_ms: int) -> str | None:
-    """Warn if later runs of a schedule skip pages because the dedup window is too long.
+    """Return a warning if the dedup window makes each run skip the pages of the run before.
 
-    A run skips pages requested within the window before its start. So a window as long as the
-    interval skips all pages of the previous run.
+    A run skips pages that were requested within the window before its start. So with a window as
+    long as the interval, a run skips all pages of the previous run.
     """
     recurrence = recurrence_in(plan)
     interval_ms = None if recurrence is None else recurrence.interval_ms(now_ms)
@@ -206,7 +212,7 @@ def window_warning(plan: CrawlSpec, now_ms: int) -> str | None:
 
 
 def when_typed(definition: Mapping[str, Any]) -> str | None:
-    """Return the interval or cron expression of a definition as it was typed."""
+    """Return a definition's interval or cron expression as the user typed it. None: it has none."""
     table = definition.get("schedule")
     if not isinstance(table, Mapping):
         return None
@@ -220,8 +226,8 @@ def when_typed(definition: Mapping[str, Any]) -> str | None:
 
 
 def firing_input(definition: Mapping[str, Any]) -> str:
-    """Return the content of a schedule's events. Raises ScheduleError if it is too large."""
-    # Escaped, so that AWS replaces only the placeholder of the time.
+    """Return the JSON of a schedule's events. Raises ScheduleError if it is too large."""
+    # `<` is escaped, so that AWS replaces only the placeholder of the due time.
     text = json.dumps(definition, separators=(",", ":")).replace("<", "\\u003c")
     told = f'{{"due":"{DUE}","definition":{text}}}'
     if len(told) > INPUT_BYTES_MAX:  # it is ASCII
@@ -233,11 +239,11 @@ def firing_input(definition: Mapping[str, Any]) -> str:
 
 
 def firing_of(event: Mapping[str, Any], at_ms: int) -> Firing:
-    """Parse an event of a schedule. Raises ScheduleError."""
+    """Parse an event that arrived at `at_ms`. Raises ScheduleError if it is invalid."""
     definition, due = event.get("definition"), event.get("due")
     if not isinstance(definition, Mapping) or not isinstance(due, str):
         raise ScheduleError("a firing has the fields definition and due")
-    # An emulator may omit the due time. Then it is the minute in which the event arrived.
+    # Some emulators do not replace the placeholder. Then the minute of the arrival is the due time.
     if due == DUE:
         return Firing(definition=definition, due_ms=at_ms - at_ms % MINUTE_MS)
     try:

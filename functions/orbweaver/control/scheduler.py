@@ -1,8 +1,8 @@
 """Store schedules of recurring crawls, and start the runs.
 
-A schedule has the name of its crawl and contains the whole definition. Files on disk are not read
-again. The id of a run follows from the name and the due time. So a repeated event starts one run,
-or completes an interrupted start.
+A schedule has the name of its crawl and contains the whole definition. So no file is read when a
+run starts. The id of a run is made from the name and the due time. So a repeated event starts no
+second run, and completes an interrupted start.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coming:
-    """A schedule and its next times. They are empty if it is paused or its expression is unknown.
+    """A schedule and the next times when it is due.
 
-    `when` is the interval or cron expression as it was typed.
+    The times are empty if the schedule is paused or has an unknown expression. `when` is
+    the interval or cron expression as the user typed it.
     """
 
     scheduled: Scheduled
@@ -104,7 +105,7 @@ class Timetable:
     async def pause(self, name: str, *, paused: bool = True) -> Coming:
         """Pause or resume a schedule. Raises ControlError if it does not exist.
 
-        Missed times are not made up for.
+        Runs that were due during a pause are not started afterwards.
         """
         known = await self.schedules.list()
         scheduled = next((one for one in known if one.name == name), None)
@@ -139,17 +140,17 @@ def _unknown(name: str, known: Sequence[Scheduled]) -> ControlError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """Starts runs when schedules are due."""
+    """Starts the run of a schedule when an event arrives."""
 
     control: Control
     clock: Clock
     metrics: Metrics
 
     async def fire(self, event: Mapping[str, Any]) -> dict[str, str]:
-        """Start a run, or skip it if another run of the name has not ended.
+        """Start the run of an event, or skip it if another run of its name has not ended.
 
-        Returns the id of the run, or of the other one. All errors are permanent, so the event ends
-        in the queue of failed calls.
+        Returns the id of the run. If the run is skipped, also returns the id of the other run. An
+        error cannot be fixed by a retry, so the event then goes to the queue of failed calls.
         """
         firing = firing_of(event, self.clock.now_ms())
         plan = definition.parse(firing.definition)
@@ -165,7 +166,7 @@ class Starter:
         return {"crawl": crawl.id}
 
     async def _in_the_way(self, name: str, run: str) -> str | None:
-        """Return another run that has not ended, unless this event's run has started already."""
+        """Return the id of an unfinished run of `name`. None: there is none, or `run` exists."""
         crawls = [crawl for crawl in await self.control.crawls() if crawl.name == name]
         if any(crawl.id == run for crawl in crawls):
             return None

@@ -1,6 +1,6 @@
 """Read seeds and sitemaps of a plan as canonical URLs, and find their problems.
 
-An invalid URL is refused with the reason and a probable correction. Duplicates count once.
+An invalid URL is reported with the reason and a probable correction. Duplicates count once.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, reda
 SEEDS_MAX = 200_000
 SEEDS_BYTES_MAX = 32 * 1024 * 1024
 SPLIT = "split the list, and crawl each part with the same --name: they share their seen URLs"
-# A user, and maybe a password, before the host.
+# A URL with a user name, and possibly a password, before the host.
 _USER = re.compile(r"\s*[A-Za-z]+:[/\\]+[^/\\?#]*@")
-# Names as canonical URLs spell them. A final star matches any rest.
+# Names of parameters as canonical URLs spell them. A `*` at the end matches any characters.
 PARAMETER = re.compile(r"[!-\"$-%'-)+-<>-~]{1,64}\*?|\*")
 PARAMETERS_MAX = 100
-# Maximum number of problems per part.
+# Maximum number of problems to report for seeds and sitemaps.
 PROBLEMS_MAX = 20
 
 
 def tracking_of(plan: CrawlSpec) -> tuple[str, ...] | None:
-    """Return the URL parameters to remove. None: the default ones."""
+    """Return the names of URL parameters that a plan removes. None: the default parameters."""
     mine = {name.lower() for name in plan.strip_parameters}
     if plan.keep_parameters:
         return tuple(sorted(mine))
@@ -40,12 +40,12 @@ def references_of(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the seeds of a plan and its sitemaps. Raises ValueError for an invalid URL.
 
-    A seed that names an XML file is a sitemap, unless the crawl stores files.
+    A seed that names an XML file counts as a sitemap, unless the crawl stores all files.
     """
     return _references(plan.seeds, plan.sitemap_urls, tracking, plan.bodies is Bodies.ALL)
 
 
-# Cached, because a command asks several times, and a list may have 200,000 URLs.
+# Cached, because a command calls this several times, and a list can have 200,000 URLs.
 @lru_cache(maxsize=2)
 def _references(
     given: tuple[str, ...],
@@ -68,7 +68,7 @@ def _names_xml(url: str) -> bool:
 def name_of(url: str) -> str:
     """Return the default name of a crawl that starts at this URL: `example.com`, `127.0.0.1-8000`.
 
-    It is the host, so that a second crawl of a site finds the claims of the first one.
+    Because the host is the name, a second crawl of a site finds the claims of the first crawl.
     """
     host = host_of(url).partition("://")[2].strip("[]")
     name = re.sub(r"[^a-z0-9._]+", "-", host.lower()).lstrip("-._")[:80].strip("-")
@@ -76,7 +76,10 @@ def name_of(url: str) -> str:
 
 
 def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
-    """Yield problems of a plan's seeds and sitemaps: part of the plan, and message with the fix."""
+    """Yield the problems of a plan's seeds and sitemaps.
+
+    A problem is the part of the plan and a message with the fix.
+    """
     parameters = tuple(_of_parameters(plan))
     yield from parameters
     yield from _of_references(plan, None if parameters else tracking_of(plan))
@@ -113,7 +116,7 @@ def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterato
 
 
 def valid_seeds(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return the seeds and sitemaps of a plan. None: one of them has a problem."""
+    """Return the canonical seeds and sitemaps of a plan. None: at least one URL is invalid."""
     if any(map(_USER.match, (*plan.seeds, *plan.sitemap_urls))):
         return None
     try:
@@ -131,7 +134,7 @@ def _of_size(references: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def problem_of(reference: str, tracking: tuple[str, ...] | None = None) -> str | None:
-    """Return why a URL cannot be crawled, and the fix. None: it can."""
+    """Return why a URL cannot be crawled, and the fix. None: it can be crawled."""
     try:
         _canonical_of(reference, tracking)
         if _USER.match(reference):

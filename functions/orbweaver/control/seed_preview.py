@@ -1,4 +1,4 @@
-"""Preview a crawl: request its first seed once, and judge the links of the page.
+"""Preview a crawl: request its first seed once, and decide which links of the page it follows.
 
 The request follows the rules of a worker: robots.txt, a slot (request time) of the host, allowed
 addresses. The preview claims and records no URL. The host's new state (robots.txt, slots, a block)
@@ -57,10 +57,11 @@ BODY_BYTES_MAX = 5 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedLink:
-    """A link of a page: whether the crawl would follow it, and the deciding rule.
+    """A link of a page: whether the crawl would follow it, and the rule that decides.
 
-    `refused` is None if it would. A followed link may end without a request. Then `refused` is the
-    reason.
+    `refused` is None if the crawl would follow and request the link. It is a Refusal if the crawl
+    would not follow the link. It is a Reason if the crawl would follow the link, but not request
+    it.
     """
 
     url: str
@@ -70,7 +71,7 @@ class JudgedLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedPreview:
-    """Preview of the first seed. `why` is set if there is no page."""
+    """Preview of a crawl's first seed and of its page. `why` is the reason if there is no page."""
 
     seed: str | None
     url: str | None
@@ -86,7 +87,10 @@ class SeedPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedReading:
-    """The first page of a crawl as a worker reads it. Without `reading`, `preview.why` is set."""
+    """The page of a crawl's first seed, parsed as by a worker.
+
+    If `reading` is None, `preview.why` has the reason.
+    """
 
     preview: SeedPreview
     target: Target | None = None
@@ -107,7 +111,7 @@ class _Onward:
 
 
 class SeedPreviewer:
-    """Requests a crawl's first seed and judges the links of the page."""
+    """Requests a crawl's first seed, and decides which links of the page the crawl follows."""
 
     def __init__(
         self,
@@ -128,7 +132,7 @@ class SeedPreviewer:
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
 
     async def preview(self, crawl: Crawl) -> SeedPreview:
-        # A preview shows no items and no texts.
+        # Items and texts are not extracted, because a preview does not show them.
         found = await self.read(replace(crawl, items=(), texts=False))
         if found.reading is None or found.reading.page is None or found.target is None:
             return found.preview

@@ -33,21 +33,24 @@ from orbweaver.model.user_agent import (
 )
 
 PAGES_MAX_DEFAULT = 1_000_000
-# A page limit that a user gave is exact, so it has one counter shard. The default limit need not be
-# exact, so it has several, which commit faster.
+# Number of counter shards of a crawl with the default page limit, which need not be exact. Several
+# shards commit faster. A page limit that a user gave is exact, so its crawl has one shard.
 SHARDS_DEFAULT = 16
-# Without a delay, only concurrency limits the rate. With one, the default is one request at a time.
+# Default concurrency of a crawl without a delay, whose rate is limited only by concurrency. A crawl
+# with a delay sends one request at a time by default.
 CONCURRENCY_DEFAULT = 16
-# Names become folders, files and keys: `..` is invalid, and readers skip `_x` and `.x`.
+# Names of crawls become names of folders, files and keys. `..` would be an invalid folder, and
+# readers skip folders like `_x` and `.x`.
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 KEY_CHARS_MAX = 255
 ID = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{CRAWL_ID_CHARS_MAX - 1}}}")
-# Format of message ids. A crawl's id must differ, because ids of its first messages derive from it.
+# Format of message ids. A crawl's id must not have it, because ids of its first messages derive
+# from the crawl's id.
 PACK_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def crawl_of(plan: CrawlSpec, now_ms: int) -> Crawl:
-    """Make the crawl of a plan, started now. Raises PlanError."""
+    """Make the crawl of a plan, with `now_ms` as its start. Raises PlanError if it is invalid."""
     for problem in _problems(plan):
         raise problem
     tracking = tracking_of(plan)
@@ -68,7 +71,7 @@ def crawl_of(plan: CrawlSpec, now_ms: int) -> Crawl:
     crawl = Crawl(
         id=plan.id or run_id(name, now_ms),
         started_at_ms=now_ms,
-        # A sitemap that is also a seed counts once.
+        # A URL that is both a seed and a sitemap counts once.
         seeds_planned=-(-len({*seeds, *sitemap_urls}) // SEEDS_REFERENCES_MAX),
         tracking=tracking,
         shards=1 if plan.pages_max else SHARDS_DEFAULT,
@@ -86,7 +89,7 @@ def _host_headers(plan: CrawlSpec, seeds: tuple[str, ...]) -> HostHeaders:
 
 
 def keyed(plan: CrawlSpec, key: str) -> CrawlSpec:
-    """Derive a run's id from an idempotency key. Raises PlanError."""
+    """Return a plan with a run id that is made from an idempotency key. Raises PlanError."""
     if not 1 <= len(key) <= KEY_CHARS_MAX or not key.isprintable():
         raise PlanError(
             "idempotency_key", f"a key is 1 to {KEY_CHARS_MAX} printable characters: give another"
@@ -99,7 +102,7 @@ def keyed(plan: CrawlSpec, key: str) -> CrawlSpec:
 def problems_of(plan: CrawlSpec, now_ms: int | None = None) -> tuple[PlanError, ...]:
     """Find all problems of a plan. `crawl_of` raises the first of them.
 
-    With `now_ms` this includes a schedule whose last time has passed.
+    If `now_ms` is given, a schedule whose last time has passed is a problem.
     """
     return tuple(_problems(plan, now_ms))
 
@@ -139,7 +142,7 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
         yield PlanError(part, text)
 
 
-# These checks are imported on use, because most crawls have no items and no schedule.
+# The checks are imported on use, because most crawls have no items and no schedule.
 def _of_items(plan: CrawlSpec) -> Iterable[tuple[str, str]]:
     if not plan.items:
         return ()
@@ -166,7 +169,7 @@ def _of_bounds(plan: CrawlSpec) -> Iterator[PlanError]:
 def _of_seeds_left_out(plan: CrawlSpec) -> Iterator[PlanError]:
     seeds = references_of(plan, tracking_of(plan))[0] if plan.exclude else ()
     for seed in seeds:
-        # The crawl would be empty.
+        # A crawl with only excluded seeds would be empty.
         if matches(plan.exclude, seed):
             pattern = first_match(plan.exclude, seed) or ""
             text = f"{pattern[:100]!r} leaves out the seed {redacted(seed)!r}: change one of them"

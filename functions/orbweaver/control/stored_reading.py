@@ -1,6 +1,6 @@
 """Parse stored pages again, by new item rules or for their main text.
 
-Pages are parsed as a worker does it, with the same limits on CPU and memory. Records do not change.
+Pages are parsed as by a worker, with the same limits on CPU and memory. Records are not changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NO_PAGE = "it is no HTML page"
 
 
 class StoredReader:
-    """Reads stored pages."""
+    """Parses stored pages of crawls again."""
 
     def __init__(self, *, files: Files, reader: PageReader, clock: Clock) -> None:
         self._files = files
@@ -46,7 +46,10 @@ class StoredReader:
         items: tuple[ItemRule, ...] = (),
         texts: bool = False,
     ) -> PageReading | str:
-        """Parse a stored page of a crawl by these rules, or return why it cannot be read."""
+        """Parse a stored page by the rules `items`, or return why it cannot be read.
+
+        With `texts`, the main text is also extracted.
+        """
         if (record.content_type or "").partition(";")[0].strip().lower() not in HTML_TYPES:
             return NO_PAGE
         stored = await read_stored(self._files, record, PagePart.BODY)
@@ -72,7 +75,7 @@ class StoredReader:
         )
 
     async def text(self, crawl: Crawl, record: PageRecord) -> Mapping[str, Any] | str:
-        """Return a page's stored main text, or extract it from the stored body."""
+        """Return a page's main text, stored or extracted from the body, or why there is none."""
         stored = await read_stored(self._files, record, PagePart.TEXT)
         if isinstance(stored, Missing):
             found = await self.read(crawl, record, texts=True)

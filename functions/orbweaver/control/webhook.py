@@ -1,7 +1,8 @@
 """Check URLs of webhooks, and make and sign the requests.
 
-A webhook is https to any public host on a web port. It is http only to a literal non-public
-address, on any port, which only a stack on one machine allows. It has no user name and no password.
+A webhook is an https URL of any public host on a web port. An http URL is valid only with a literal
+non-public address, on any port. Only a stack on one machine accepts such an address. The URL has no
+user name and no password.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from orbweaver.control.crawl_spec import CrawlSpec
 
 EVENT = "CrawlCompleted"
-# Version of the body. It changes if a name is removed or gets another meaning. Version 1 had all
+# Version of the body. It changes if a key is removed or gets another meaning. Version 1 had all
 # counters.
 VERSION = 2
 # Counters in the body, in addition to outcomes and their reasons.
@@ -39,7 +40,7 @@ AGAIN = frozenset({408, 429})
 
 
 class WebhookError(ValueError):
-    """The webhook or the key is invalid. The message contains the reason, but neither of them."""
+    """The webhook or the signing key is invalid. The message contains the reason, but no secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +50,14 @@ class WebhookDelivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookRefused:
-    """The error is permanent."""
+    """The webhook was not accepted, and a further attempt would fail, too."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undelivered:
-    """The error may be temporary."""
+    """The webhook was not accepted, and a further attempt might succeed."""
 
     why: str
 
@@ -68,7 +69,10 @@ Delivery: TypeAlias = WebhookDelivered | WebhookRefused | Undelivered
 
 
 def webhook_of(text: str) -> str:
-    """Return the URL of a webhook. Raises WebhookError, whose message shows no part of it."""
+    """Return the canonical URL of a webhook. Raises WebhookError for an invalid URL.
+
+    The message shows no part of the URL that can be secret.
+    """
     try:
         url = canonicalize(text, tracking=frozenset())
     except ValueError as error:
@@ -86,7 +90,10 @@ def webhook_of(text: str) -> str:
 
 
 def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
-    """Yield problems of a plan's webhook without its URL: part of the plan, and message."""
+    """Yield the problems of a plan's webhook: the part of the plan, and a message.
+
+    The message does not contain the URL, which can be secret.
+    """
     if plan.webhook is not None:
         try:
             webhook_of(plan.webhook)
@@ -95,7 +102,10 @@ def problems_in(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
 
 
 def refusal_of(url: str, *, signing: bool, allowed: Allowed) -> str | None:
-    """Return why a stack would not post to a webhook. None: it would."""
+    """Return why a stack would not post to a webhook. None: the stack would post.
+
+    `signing` is True if the stack has a signing key.
+    """
     if not signing:
         return (
             "webhooks are signed, and this stack has no key to sign with: deploy with"
@@ -108,7 +118,7 @@ def refusal_of(url: str, *, signing: bool, allowed: Allowed) -> str | None:
 
 
 def shown(url: str) -> str:
-    """Return the part of a webhook that may be shown. Its path may be secret."""
+    """Return the part of a webhook's URL that can be shown: the host. The path can be secret."""
     return host_of(url)
 
 
@@ -129,7 +139,7 @@ def _is_address(host: str) -> bool:
 
 
 def body_of(crawl: Crawl, total: Counts) -> bytes:
-    """Return the body for a crawl, the same for every attempt."""
+    """Return the request body for an ended crawl. It is the same for every attempt."""
     said = {
         "event": EVENT,
         "version": VERSION,
@@ -146,7 +156,7 @@ def body_of(crawl: Crawl, total: Counts) -> bytes:
 
 
 def public(total: Counts) -> dict[str, int]:
-    """Return the documented counters that are not zero."""
+    """Return the counters that the documentation describes and that are not zero."""
     told = {*TOLD, *Outcome, *(f"{outcome}.{reason}" for outcome in Outcome for reason in Reason)}
     told |= {f"refused.{refusal}" for refusal in Refusal}
     return {key: number for key, number in sorted(total.items()) if key in told and number}
@@ -162,7 +172,7 @@ def headers_of(key: str, at_s: int, body: bytes) -> Headers:
 
 
 def signature_of(key: str, at_s: int, body: bytes) -> str:
-    """Sign a body and a time by HMAC-SHA256. Raises WebhookError for a weak key."""
+    """Sign a time and a body with HMAC-SHA256. Raises WebhookError if the key is too short."""
     if len(key) < KEY_CHARS_MIN:
         raise WebhookError(f"the secret has {len(key)} characters: {KEY_CHARS_MIN} are the least")
     # The receiver has the same key, so the signature authenticates the sender. An old time, or a
@@ -175,7 +185,7 @@ def signature_of(key: str, at_s: int, body: bytes) -> str:
 
 
 def delivery_of(answer: Response | Failure) -> Delivery:
-    """Return the meaning of a response, or of a missing one.
+    """Return whether a response, or a failed request, means that the webhook was delivered.
 
     Only 2xx is a success. A redirect, a 4xx other than 408 and 429, and a forbidden address are
     permanent errors.

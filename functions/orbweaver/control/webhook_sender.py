@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from orbweaver.model.ports import Clock, Fetcher, Metrics, Secrets
 
 TOTAL_S = 10.0
-# The response is ignored, but read up to this size, so that the receiver sees no error.
+# The response body is ignored. It is read up to this size, so that the receiver sees no error.
 ANSWER_BYTES_MAX = 4_096
 
 _log = logging.getLogger(__name__)
 
 
 class NotDelivered(Exception):
-    """The receiver may accept the webhook later. The message contains the error."""
+    """The webhook was not delivered, but a retry might succeed. The message contains the error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notifier:
-    """Posts the results of crawls to webhooks."""
+    """Posts the results of ended crawls to the webhooks in their definitions."""
 
     crawls: Crawls
     secrets: Secrets
@@ -58,7 +58,7 @@ class Notifier:
     settings: Settings
 
     async def notify(self, event: Mapping[str, Any]) -> dict[str, str]:
-        """Post the end of an event's crawl. Raises NotDelivered for a retry."""
+        """Post the result of the crawl that an event names. Raises NotDelivered for a retry."""
         crawl = await self.crawls.get(event["detail"]["crawl"])
         if crawl is None or crawl.webhook is None:
             return {"webhook": "none"}
@@ -84,7 +84,7 @@ class Notifier:
     async def _post(self, crawl: Crawl, url: str) -> Delivery:
         counters = await self.crawls.counters(crawl)
         body = body_of(crawl, counters.total)
-        # Read every time, so that a new key applies at once.
+        # The key is read for every request, so that a new key is used at once.
         key = await self.secrets.read(self.settings.webhook_secret)
         request = Request(
             url=url,

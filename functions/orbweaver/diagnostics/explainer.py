@@ -1,9 +1,10 @@
 """Collects the stored facts about a URL for `diagnostics/explanation.py`.
 
-Nothing is written. A robots.txt is fetched only if the caller provides a function for it. A claim
-(record that a URL is queued) names the pack (batch of URLs) whose page linked the URL. The journal
-(results) of each pack shows in which pack the URL was sent next, or how it ended. A URL without an
-end may be a dead letter. Reading dead letters hides them from other readers meanwhile.
+This module writes nothing. A robots.txt is fetched only if the caller provides a function for it. A
+claim (record that a URL is queued) names the pack (batch of URLs) whose page linked the URL. The
+journal (results) of each pack shows in which pack the URL was sent next, or how it ended. A URL
+without an outcome might be a dead letter. While dead letters are read, other readers cannot see
+them.
 """
 
 from __future__ import annotations
@@ -38,30 +39,31 @@ if TYPE_CHECKING:
 
     AskRobots = Callable[[str, Crawl], Awaitable[RobotsEntry | None]]
 
-# Packs through which a URL is followed. Each requeue or retry is one.
+# Maximum number of packs through which a URL is followed. Each requeue or retry adds one pack.
 PACKS_MAX = 100
-# Names of crawls to search for a claim if the most likely crawl has not claimed the URL.
+# Maximum number of crawl names to search for a claim, if the most likely crawl has not claimed the
+# URL.
 NAMES_MAX = 25
-# Seeds to check for nofollow.
+# Maximum number of seeds whose pages are checked for nofollow.
 SEEDS_MAX = 5
-# Runs of a name to search if the newest has no data on a URL.
+# Maximum number of runs of a name to search, if the newest run has no data on a URL.
 RUNS_MAX = 10
-# Waiting packs of a host to search for a URL.
+# Maximum number of a host's waiting packs to search for a URL.
 BACKLOG_MAX = 50
-# Dead letters to search for a URL.
+# Maximum number of dead letters to search for a URL.
 LETTERS_MAX = 1_000
-# Packs of late links (links that are requested last) to search for a URL.
+# Maximum number of packs of late links (links that are requested last) to search for a URL.
 LATE_MAX = 400
 
 
 def knows(facts: Facts, told: Explanation) -> bool:
-    """Return whether a run has facts about a URL beyond its rules."""
+    """Return True if a run has stored data about a URL, not only rules that apply to the URL."""
     unseen = told.url_status in (UrlStatus.UNSEEN, UrlStatus.REFUSED)
     return not unseen or facts.late or bool(facts.refused) or facts.seed_nofollow
 
 
 class Finder(Protocol):
-    """Finds crawls and records by a person's input."""
+    """Finds crawls by id or name, and page records by URL."""
 
     async def runs(self, which: str | None = None) -> tuple[Crawl, ...]:
         """Return the runs of an id or a name, newest first. Raises UnknownCrawl."""
@@ -70,18 +72,21 @@ class Finder(Protocol):
         """Return a run and the earlier runs of its name, newest first."""
 
     async def page(self, url: str, crawl: Crawl | None = None) -> tuple[PageRecord, ...]:
-        """Return the records of a URL on the newest day that has any, newest first."""
+        """Return a URL's records of the newest day that has any, newest first.
+
+        If `crawl` is None, the records of all crawls are searched.
+        """
 
 
 class FoundLetters(Protocol):
-    """Result of a search in dead letters."""
+    """The dead letters that a search found."""
 
     @property
     def cases(self) -> tuple[Case, ...]: ...
 
     @property
     def cut(self) -> bool:
-        """True if there are more dead letters than were read."""
+        """True if the search did not read all dead letters."""
 
 
 class LetterFinder(Protocol):
@@ -92,7 +97,7 @@ class LetterFinder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explainer:
-    """Explains URLs. Without `letters`, dead letters are not searched."""
+    """Explains what happened to a URL. If `letters` is None, dead letters are not searched."""
 
     finder: Finder
     crawls: Crawls
@@ -108,7 +113,10 @@ class Explainer:
     async def explain(
         self, reference: str, which: str | None = None, ask: AskRobots | None = None
     ) -> tuple[Facts, Explanation]:
-        """Explain a URL in a crawl, by default the most likely one. Raises UnknownCrawl."""
+        """Explain how a crawl treated the URL `reference`. Raises UnknownCrawl.
+
+        `which` is the id or name of a crawl. None: the crawl that most likely has the URL.
+        """
         # `ask` fetches a robots.txt if no copy is stored.
         runs, chosen = await self._choose(reference, which)
         first, told = await self._explain(reference, runs[0], chosen, ask)
@@ -118,7 +126,8 @@ class Explainer:
         async def asked(_host: str, _crawl: Crawl) -> RobotsEntry | None:
             return first.robots
 
-        # Facts on waiting and refused URLs belong to one run, and a later run may exist.
+        # Waiting and refused URLs are stored by run, so an older run can have data that the newest
+        # lacks.
         for run in runs[1:RUNS_MAX]:
             why = f"{chosen}; {runs[0].id}, the newest of that name, knows nothing of it"
             found = await self._explain(reference, run, why, asked)
@@ -149,7 +158,7 @@ class Explainer:
         return facts, explain(facts)
 
     async def _choose(self, reference: str, which: str | None) -> tuple[tuple[Crawl, ...], str]:
-        """Return a run and the earlier runs of its name, and why this run was chosen."""
+        """Return the chosen run and the earlier runs of its name, and the reason for the choice."""
         if which is not None:
             return await self.finder.runs(which), "the run you named"
         crawl, why = await self._likely(reference)
@@ -204,7 +213,7 @@ class Explainer:
         return await self._with_letter(facts, url)
 
     async def _with_letter(self, facts: Facts, url: str) -> Facts:
-        """Add the dead letter of a URL, if the crawl has the URL and the URL has not ended."""
+        """Add the dead letter of a claimed or seed URL that has no outcome."""
         crawl, journey = facts.crawl, facts.journey
         ended = facts.record is not None or (journey is not None and journey.end is not None)
         known = facts.claim is not None or url in crawl.references
@@ -235,7 +244,7 @@ class Explainer:
         return replace(facts, letters_note=note)
 
     async def _late(self, facts: Facts, url: str) -> Facts:
-        """Add whether a URL is a waiting late link, and the results of similar URLs."""
+        """Add to `facts` whether a URL waits as a late link, and the results of similar URLs."""
         crawl = facts.crawl
         if not is_ordered(crawl):
             return facts
@@ -249,13 +258,13 @@ class Explainer:
         return replace(facts, late=waits, kind=shared_counts_of(url, counts))
 
     async def _withdrawing(self, crawl: Crawl) -> tuple[str, ...]:
-        """Return the first seeds whose pages contain no link that a crawl may follow."""
+        """Return the first seeds whose pages have no link that a crawl is allowed to follow."""
         seeds = [one for one in crawl.references if resolved(one) is not None][:SEEDS_MAX]
         found = await asyncio.gather(*(self.finder.page(seed, crawl) for seed in seeds))
         return tuple(record.url for records in found for record in records if record.links == 0)
 
     async def _waits(self, facts: Facts, url: str) -> bool:
-        """Return whether a URL waits for its host, behind the first pack."""
+        """Return True if a URL is in a waiting pack of its host, not counting the first pack."""
         claim, run = facts.claim, facts.run
         if claim is None or not run.live or not run.delay_ms:
             return False
@@ -266,7 +275,7 @@ class Explainer:
         )
 
     async def _record(self, facts: Facts, url: str) -> PageRecord | None:
-        """Return the record of the chosen run, or else of the run that holds the claim."""
+        """Return a URL's record from the chosen run, or else from the run that claimed the URL."""
         crawl, claim = facts.crawl, facts.claim
         if claim is not None and claim.crawl != crawl.id:
             found = await self.finder.page(url, crawl)
@@ -277,7 +286,7 @@ class Explainer:
             record = (await self.history.earlier_records({url: prior})).get(url)
             if record is not None:
                 return record
-        # For claims that waited longer than a day, or were deleted.
+        # For URLs that were claimed more than a day before they ended, or whose claim is deleted.
         found = await self.finder.page(url, facts.run)
         return found[0] if found else None
 

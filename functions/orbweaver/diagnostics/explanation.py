@@ -1,7 +1,8 @@
 """Explains from stored facts why a URL was or was not crawled.
 
-The statements follow the history of a URL: dead letter, URL changes, crawl, deciding rules, linking
-page, claiming pack (batch of URLs), place in a queue, host, end, and next request.
+The statements follow the history of a URL. They describe its dead letter, URL changes, crawl,
+deciding rules, linking page and claiming pack (batch of URLs). Then follow its position in a queue,
+host, outcome, and next request.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ from orbweaver.politeness.host_schedule import Host
 WAITING = frozenset(
     {UrlStatus.WAITING, UrlStatus.WAITING_FOR_HOST, UrlStatus.RETRYING, UrlStatus.PARKED}
 )
-# Ends that leave claimed URLs unrequested.
+# If a crawl ends for one of these reasons, claimed URLs can be left without a request.
 CUT_SHORT = frozenset({Stop.CANCELLED, Stop.DURATION, Stop.BYTES, Stop.DOLLARS})
 _WITHDRAWN = frozenset({Refusal.NOFOLLOW, Refusal.SEED_NOFOLLOW})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One fact: its subject and its text."""
+    """One line of an explanation: the subject of a fact, and its text."""
 
     about: str
     words: str
@@ -59,7 +60,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The result for a URL in one sentence, and all facts in order."""
+    """A sentence on what happened to a URL, and the facts behind it in order of time."""
 
     url_status: UrlStatus
     verdict: str
@@ -149,7 +150,7 @@ def _unseen(facts: Facts, url: str) -> str:
 
 
 def _kind(facts: Facts) -> str:
-    """Describe the results of similar URLs."""
+    """Describe how many URLs of the same kind were requested, and how many of them were useful."""
     if facts.kind is None:
         return ": of its kind none is known to have been asked for"
     asked, fruitful = facts.kind
@@ -157,7 +158,7 @@ def _kind(facts: Facts) -> str:
 
 
 def _withdrawn(facts: Facts) -> str | None:
-    """Return a sentence if links to the URL are, or may be, marked nofollow."""
+    """Explain that links to the URL are or might be marked nofollow. None: no sign of that."""
     named = f" ({' or '.join(facts.withdrawing)})" if facts.withdrawing else ""
     if not _WITHDRAWN.isdisjoint(facts.refused):
         page = (
@@ -173,7 +174,7 @@ def _withdrawn(facts: Facts) -> str | None:
 
 
 def _not_recorded(facts: Facts, url: str) -> str:
-    """Explain why a URL has no record. The rules may have changed since the URL ended."""
+    """Name the rule that keeps no record of a URL. Rules might have changed since the URL ended."""
     place = deciding(facts.run.rules, url).get("record")
     if place is None or facts.run.rules[place].record is not False:
         return "no record was kept of it, by a rule of that time"
@@ -346,7 +347,7 @@ def _again(facts: Facts, url: str, claim: StoredClaim, url_status: UrlStatus) ->
 
 
 def _within_window(facts: Facts, url: str, url_status: UrlStatus) -> str | None:
-    """Describe when a new run requests a URL within the window; None if it does not."""
+    """Describe when a new run requests a URL within the dedup window. None: no run does."""
     record = facts.record
     run = facts.crawl if record is not None and record.crawl == facts.crawl.id else facts.run
     when = "at once" if run.state is State.FINISHED else f"once {run.id} has ended"
@@ -426,7 +427,7 @@ def _record(record: PageRecord) -> Iterator[tuple[str, str]]:
 
 
 def _rendering(facts: Facts, record: PageRecord) -> Iterator[tuple[str, str]]:
-    """Explain why a page's scripts were run or not. The current rules are shown."""
+    """Explain why a page's scripts were run or not. The text names the rule that decides now."""
     if record.render_why not in MEANS:
         return
     why = RenderWhy(record.render_why)

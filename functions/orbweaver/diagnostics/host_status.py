@@ -1,8 +1,9 @@
 """Status of a crawl at one host: counts, pace, and why the host is not requested now.
 
-Only the first hosts of a crawl's references have counters (`Crawl.hosts_counted`, keys
-`host.<place>.claimed|done|failed`). The delay is the longest that the crawl or the host's
-robots.txt requests. A worker may be slower for a slow host, which only that worker knows.
+Only the first hosts among a crawl's seeds have counters (`Crawl.hosts_counted`, keys
+`host.<place>.claimed|done|failed`). The delay is the longer of the crawl's delay and the delay in
+the host's robots.txt. A worker can wait longer between requests to a slow host. Only that worker
+knows this longer delay.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from orbweaver.politeness.robots_txt import parse
 class HostTimes:
     """When a host can be requested next, and until when and why it is blocked.
 
-    Times are in ms. None means now, or not blocked.
+    Times are in ms. `next_slot_ms` None: now. `blocked_until_ms` None: the host is not blocked.
     """
 
     next_slot_ms: int | None
@@ -29,7 +30,7 @@ class HostTimes:
 
 
 def times_of(host: Host, now_ms: int) -> HostTimes:
-    """Return when a host can be requested. The same for all crawls."""
+    """Return when a host can be requested. The times are the same for all crawls."""
     next_ms = max(host.tat_ms, host.line_ms)
     blocked = host.blocked_until_ms > now_ms
     return HostTimes(
@@ -62,11 +63,11 @@ class HostView:
 
 
 def host_view(crawl: Crawl, total: Counts, host: Host, now_ms: int, agent: str) -> HostView:
-    """Combine the facts about a host. `agent` applies if the crawl names no agent."""
+    """Describe a host of a crawl. `agent` is the user agent if the crawl does not name one."""
     claimed, done, failed = counts_of(crawl, total, host.name)
     queued = None
     if claimed is not None and done is not None:
-        # URLs left when a crawl ends are not requested any more.
+        # A crawl that has ended requests no further URLs.
         queued = 0 if crawl.finished_at_ms is not None else max(0, claimed - done)
     times = times_of(host, now_ms)
     robots, asked_s = _robots(crawl, host, agent)
@@ -87,13 +88,13 @@ def host_view(crawl: Crawl, total: Counts, host: Host, now_ms: int, agent: str) 
 
 
 def hosts_of(crawl: Crawl) -> tuple[str, ...]:
-    """Return the counted hosts, in the order of their numbers."""
+    """Return the hosts of a crawl that have counters, in the order of the counters."""
     # An erased host leaves an empty entry.
     return tuple(filter(None, crawl.hosts_counted)) or first_hosts(crawl.references)
 
 
 def counts_of(crawl: Crawl, total: Counts, host: str) -> tuple[int | None, int | None, int | None]:
-    """Return a host's claimed, done and failed URLs, or None for each if it is not counted."""
+    """Return a host's numbers of claimed, done and failed URLs. None: the host has no counters."""
     if host not in crawl.hosts_counted:
         return None, None, None
     place = crawl.hosts_counted.index(host)
@@ -127,7 +128,7 @@ def _robots(crawl: Crawl, host: Host, agent: str) -> tuple[str, float | None]:
 
 
 def named(host: str) -> str:
-    """Return the host of a name or a URL. Raises ValueError if there is none."""
+    """Return the host of a typed host name or URL. Raises ValueError if the text has no host."""
     try:
         return host_of(canonicalize(host if "://" in host else f"https://{host}/"))
     except ValueError as error:

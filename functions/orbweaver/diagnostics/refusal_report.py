@@ -1,7 +1,7 @@
 """Report on a crawl: refused links, skipped and failed URLs, truncated or empty pages, requests.
 
 Counts are the crawl's counters. Examples of queued URLs come from page records, examples of refused
-links from workers. URLs that ended with the crawl have no record and no example.
+links from workers. URLs that were still queued when the crawl ended have no record, so no example.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from orbweaver.model.page_record import NEEDS_RENDERING, PageRecord
 
 REFUSED = "refused"
 KINDS = (REFUSED, str(Outcome.SKIPPED), str(Outcome.FAILED), COUNTER, NEEDS_RENDERING)
-# The reason of pages that need rendering, and its meaning.
+# Reason shown for pages that are empty without their scripts, and its meaning.
 SCRIPTS = "scripts"
 NEEDED = (
     "it is empty until its scripts have run: text and links of it are not seen (a guess by its"
     " marks and its little text); --render auto runs them, on one machine with a Chromium"
 )
-# Records to search for examples. Rare reasons may stay without one.
+# Maximum number of records to search for examples. Rare reasons might get no example.
 RECORDS_MAX = 20_000
-# Groups of similar waiting links to list.
+# Maximum number of kinds (groups of similar URLs) to list for waiting links.
 KINDS_NAMED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """One reason, with its count, meaning and examples.
+    """One reason why links or URLs were left out, with its count, meaning and example URLs.
 
-    `kind` is an outcome, or one of three others: `refused` for links that were never queued,
-    `incomplete` for pages with an incomplete part, which `reason` names, `needs_rendering` for
-    pages that are empty without scripts. A refused link may still be requested if another page
-    links to it in an accepted way. `taken` counts such examples, and `samples` omits them.
+    `kind` is an outcome, or one of three words. `refused` is for links that were never queued.
+    `incomplete` is for pages with an incomplete part, which `reason` names. `needs_rendering` is
+    for pages that are empty without scripts. A crawl can still request a URL whose link it refused,
+    because it accepted a link on another page. `taken` counts such examples, and `samples` omits
+    them.
     """
 
     kind: str
@@ -55,10 +56,10 @@ class Skipped:
 class RequestKind:
     """The requests of one kind (group of similar URLs). `usd` is at list prices.
 
-    `titles` and `bodies` count distinct ones, and are estimates unless `exact`.
-    `texts` of `texts_read` texts differ. `led_to` counts indexable pages first linked from this
-    kind, except pages that differ only in their folder. `exclude` is a pattern that excludes the
-    kind, and `saves_…` are its savings.
+    `titles` and `bodies` count distinct titles and bodies, and are estimates unless `exact`. Of the
+    `texts_read` texts that were compared, `texts` are distinct. `led_to` counts indexable pages
+    that a page of this kind linked first. It omits pages whose URL differs from the linking URL
+    only in folders. `exclude` is a pattern that excludes the kind, and `saves_…` are its savings.
     """
 
     kind: str
@@ -84,8 +85,9 @@ class RequestKind:
 class Requests:
     """The requests of a crawl by kind (group of similar URLs), most requests first.
 
-    `unread` means that more records exist than were read. `other_…` are of kinds not listed.
-    `saves_…` are the savings if all `suggested` kinds are excluded.
+    `unread` means that more records exist than were read. `other_urls` and `other_requests` count
+    kinds that are not listed. `saves_requests` and `saves_usd` are the savings if all `suggested`
+    patterns are excluded.
     """
 
     records: int = 0
@@ -111,10 +113,11 @@ class SparedKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spared:
-    """Links that wait while a crawl runs, and that were not requested when it has ended.
+    """Late links of a crawl: links that wait, or that an ended crawl did not request.
 
     `links` counts distinct URLs. It is an upper bound unless `exact`. `kinds` are the largest
-    groups of similar URLs among the first `read` of these links in request order, largest first.
+    groups of similar URLs, largest first. They contain only the `read` links that the crawl would
+    request first.
     """
 
     links: int = 0
@@ -128,7 +131,7 @@ class Report:
     """All URLs that a crawl left out, by reason, most frequent first, and its requests.
 
     `pages` counts the pages that could be read. `nothing_new` means that the crawl ended without a
-    request, because all its seeds had been seen before.
+    request, because earlier runs had claimed all its seeds.
     """
 
     crawl: Crawl
@@ -141,7 +144,11 @@ class Report:
 
 @dataclass(slots=True, kw_only=True)
 class Examples:
-    """Collects example URLs for the counted reasons, from records in any order."""
+    """Collects example URLs for each reason why URLs were left out, from page records.
+
+    Records can be added in any order. `wanted` has the number of missing examples by kind and
+    reason.
+    """
 
     wanted: dict[tuple[str, str], int]
     found: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -160,7 +167,7 @@ class Examples:
 
     @property
     def is_complete(self) -> bool:
-        """True if the search is complete, or has reached its limit."""
+        """True if no example is missing, or if `RECORDS_MAX` records were searched."""
         return not self.wanted or self.looked_at >= RECORDS_MAX
 
     def add(self, record: PageRecord) -> None:
@@ -188,7 +195,10 @@ def report_of(
     requests: Requests = Requests(),
     spared: Spared = Spared(),
 ) -> Report:
-    """Build the report. `ended` are links among the `refused` examples that have a record."""
+    """Build the report of a crawl with these counters.
+
+    `refused` has example links by reason. `ended` are the refused examples that have a record.
+    """
     samples = {(REFUSED, reason): urls for reason, urls in refused.items()}
     lines = []
     for kind, reason, count in _counts(total):
@@ -229,7 +239,7 @@ def _counts(total: Counts) -> list[tuple[str, str, int]]:
 
 
 def _meaning(kind: str, reason: str) -> str:
-    """Return the meaning of a reason, or "" for a reason of another release."""
+    """Return the meaning of a reason, or "" if the reason comes from another release."""
     if kind == NEEDS_RENDERING:
         return NEEDED
     if kind == COUNTER:

@@ -1,8 +1,8 @@
 """A crawl's requests by kind (group of similar URLs): results, cost, and exclusion patterns.
 
-Counts come from page records, in any order. URLs without a record are missing. Memory is bounded: a
-limited number of kinds (`model/url_kind.py`), of distinct titles and bodies per kind (`Distinct`),
-and of text locations.
+The counts come from page records in any order, so URLs without a record are not counted. Memory is
+bounded: a limited number of kinds (`model/url_kind.py`), of distinct titles and bodies per kind
+(`Distinct`), and of text locations.
 """
 
 from __future__ import annotations
@@ -36,25 +36,26 @@ from orbweaver.model.url_kind import (
 from orbweaver.model.url_patterns import matches
 from orbweaver.parsing.text_digest import distance
 
-# Two texts are equal if their digests differ in at most this number of bits.
+# Two texts count as equal if their digests differ in at most this number of bits.
 NEAR_BITS = 8
 DIFFERENT_KEPT = 128
 SAMPLES_MAX = 12
 KINDS_SAMPLED = 25
-# Bytes of one page, and of all pages of a kind. Extracting a main text takes 0.3 ms of CPU per KB,
-# so all samples take 5 s.
+# Maximum bytes of one sampled page, and of all sampled pages of a kind. Extracting a main text
+# takes 0.3 ms of CPU per KB, so all samples take 5 s.
 SAMPLE_BYTES_MAX, SAMPLES_BYTES_MAX = 256 * 1024, 640 * 1024
-# Minimum requests of a kind, and minimum share of all, for a suggestion.
+# To suggest an exclusion, a kind needs this many requests, and this share of all requests.
 SUGGESTED_MIN, SUGGESTED_SHARE = 10, 0.005
-# Leading folders kept when kinds are merged, and the largest share of requests from other kinds.
+# Kinds are merged in this many passes. Pass n, counted from 0, keeps the first n folders of a path.
+# Useful kinds have at most `OTHERS_SHARE` of the requests of a merged kind.
 FOLDERS_KEPT, OTHERS_SHARE = 3, 0.1
-# Below this number of distinct titles per page, titles are ignored.
+# If a crawl has fewer distinct titles per page than this, titles are ignored.
 TITLES_SHARE = 0.1
 
 
 @dataclass(slots=True)
 class Distinct:
-    """Counts distinct texts: exactly up to `DIFFERENT_KEPT`, then within 10 %."""
+    """Counts distinct texts: exactly up to `DIFFERENT_KEPT`, above that with an error of 10 %."""
 
     kept: set[int] = field(default_factory=set)
     zeros: int = 0
@@ -85,7 +86,10 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredText:
-    """Location of a page's text, or of its body if `body` is set, and its decoded bytes."""
+    """Location of a page's main text, or of its body if `body` is True.
+
+    `bytes` is the decoded size of the page.
+    """
 
     url: str
     title: str
@@ -99,7 +103,7 @@ class StoredText:
 
 @dataclass(slots=True)
 class KindCounts:
-    """Counts of a kind. A sample has the hash of its URL, and perhaps the location of its text."""
+    """Counts of one kind of URLs. A sample is the hash of a URL and the location of its text."""
 
     urls: int = 0
     requests: int = 0
@@ -177,9 +181,9 @@ class RequestCounts:
                 self._kinds.data_of(record.referrer).led_to += 1
 
     def samples(self) -> list[StoredText]:
-        """Return the locations of the texts to read, a sample."""
-        # Of the kinds with the most requests, the URLs with the lowest hashes. So the sample is
-        # always the same.
+        """Return the locations of a sample of texts, which the caller reads."""
+        # Take the URLs with the lowest hashes from the kinds with the most requests. So the same
+        # records always give the same sample.
         places = []
         for found in list(self._folded().values())[:KINDS_SAMPLED]:
             sizes = accumulate(place.bytes for _, place in found.samples)
@@ -202,7 +206,11 @@ class RequestCounts:
         seeds: Collection[str] = (),
         unread: bool = False,
     ) -> Requests:
-        """Return the requests by kind, with patterns that match no seed. `digests` are by URL."""
+        """Return the requests by kind, with exclusion patterns that match no seed.
+
+        `total` are the crawl's counters, and `digests` the digests of the texts read, by URL.
+        `unread` is True if some records were not added.
+        """
         judged = _Judged.build(self._folded(), digests)
         for kept in range(FOLDERS_KEPT):
             judged = _Judged.build(_merge_folders(judged, kept), digests)
@@ -212,8 +220,8 @@ class RequestCounts:
         per_record = asked / self.records if self.records else 0.0
 
         # A kind's share of the crawl's cost, by the budget's prices for claims (records of queued
-        # URLs) and requests. An exclusion saves at least this, because pages reached only through
-        # the excluded ones are left out too.
+        # URLs) and requests. An exclusion saves at least this amount. It also leaves out pages that
+        # only excluded pages link.
         def usd(some: Iterable[KindCounts]) -> float:
             parts = [(one.urls, one.requests) for one in some]
             these = (sum(one for one, _ in parts), sum(one for _, one in parts))
@@ -245,10 +253,10 @@ class RequestCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """Kinds with their numbers of distinct and read texts.
+    """All kinds, with the numbers of their distinct texts and of their texts that were read.
 
-    `little` are kinds with few useful requests (`_brought_little`), `spare` the kinds among them
-    that an exclusion may remove.
+    `little` are kinds with few useful requests (`_brought_little`), `spare` those of them that can
+    be excluded (`_can_be_spared`).
     """
 
     found: Mapping[Shape, KindCounts]
@@ -274,16 +282,19 @@ class _Judged:
         return cls(found=found, texts=texts, little=known[0], spare=known[1])
 
     def covered(self, shape: Shape) -> list[Shape]:
-        """Return the kinds that the pattern of a shape (kind of URL) excludes."""
+        """Return the kinds whose URLs the exclusion pattern of `shape` (a kind of URL) matches."""
         return [one for one in self.found if covers(shape, one)]
 
     def alone(self, shape: Shape) -> bool:
-        """Return whether the pattern of a shape excludes only kinds that can be spared."""
+        """Return whether the exclusion pattern of `shape` matches only kinds that can be spared."""
         return self.spare.keys() >= set(self.covered(shape))
 
 
 def _merge_folders(judged: _Judged, kept: int) -> dict[Shape, KindCounts]:
-    """Merge kinds that brought little and differ only in folders, also with a few others."""
+    """Merge kinds that brought little and differ only in folders after the first `kept` ones.
+
+    A merged kind can include useful kinds with a small share of its requests (`OTHERS_SHARE`).
+    """
     groups: defaultdict[Shape, list[Shape]] = defaultdict(list)
     for shape in judged.little:
         groups[in_any_folder(shape, kept)].append(shape)
@@ -298,7 +309,7 @@ def _merge_folders(judged: _Judged, kept: int) -> dict[Shape, KindCounts]:
 
 
 def _merged(kinds: Iterable[tuple[Shape, KindCounts]]) -> dict[Shape, KindCounts]:
-    """Merge the counts of equal shapes, most requests first."""
+    """Add up the counts of equal shapes. The kinds with the most requests come first."""
     found: defaultdict[Shape, KindCounts] = defaultdict(KindCounts)
     for shape, one in kinds:
         found[shape].merge(one)
@@ -317,7 +328,7 @@ def _kind(
         urls=one.urls,
         outcomes={str(outcome): one.outcomes[outcome] for outcome in sorted(one.outcomes)},
         noindex=one.noindex,
-        # An estimate may be above the number of pages.
+        # An estimate can exceed the number of pages.
         titles=min(one.titles.count, pages),
         bodies=min(one.bodies.count, pages),
         exact=one.titles.exact and one.bodies.exact,
@@ -334,7 +345,7 @@ def _kind(
 
 
 def _texts(one: KindCounts, digests: Mapping[str, int]) -> tuple[int, int]:
-    """Return the numbers of distinct and read texts of a kind."""
+    """Return how many texts of a kind are distinct, and how many were read."""
     read = [digests[place.url] for _, place in one.samples if place.url in digests]
     different: list[int] = []
     for digest in read:
@@ -344,10 +355,11 @@ def _texts(one: KindCounts, digests: Mapping[str, int]) -> tuple[int, int]:
 
 
 def _brought_little(one: KindCounts, texts: tuple[int, int], *, titled: bool) -> bool:
-    """Return whether at most half of a kind's requests brought something new, or led to it."""
+    """Return whether at most half of a kind's requests brought new content or led to new pages."""
     # A page is new if it is indexable, and its title, body and (in the sample) text are unique in
-    # its kind. A link that named such a page first also counts, unless both URLs differ only in
-    # their folders. Titles are ignored if all pages have much the same ones.
+    # its kind. A request also counts if its page was the first to link an indexable page, unless
+    # both URLs differ only in their folders. Titles are ignored if few pages have a title of their
+    # own.
     pages = max(0, one.pages - one.noindex)
     by_text = pages * texts[0] / texts[1] if texts[1] else pages
     by_title = one.titles.count if titled else pages
@@ -357,9 +369,9 @@ def _brought_little(one: KindCounts, texts: tuple[int, int], *, titled: bool) ->
 
 def _can_be_spared(one: KindCounts, texts: tuple[int, int], *, titled: bool) -> bool:
     """Return whether excluding a kind loses no seed, item, link or distinct text."""
-    # No page is a seed, has a valid item, or first linked an indexable page. At most half of the
-    # requests brought a distinct title or body, and at most half of the texts read are distinct.
-    # Without texts read, a distinct body counts as a distinct text.
+    # No page is a seed, has a valid item, or was the first to link an indexable page. At most half
+    # of the requests brought a distinct title or body, and at most half of the texts read are
+    # distinct. If no texts were read, a distinct body counts as a distinct text.
     if one.seeds or one.with_items or one.led_to or one.sitemaps:
         return False
     pages = max(0, one.pages - one.noindex)
@@ -379,7 +391,10 @@ def _may_be_indexed(record: PageRecord) -> bool:
 
 
 def stored_text(record: PageRecord) -> StoredText | None:
-    """Return the location of a record's text, or else body, if it should be read."""
+    """Return the location of a page's text, or else of its HTML body.
+
+    None: neither is stored, or the page is too large to be read for a report.
+    """
     key, body = record.body_key, record.text_offset is None
     offset, length = record.text_offset, record.text_length
     if body:

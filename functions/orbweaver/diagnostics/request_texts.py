@@ -18,7 +18,7 @@ READ_AT_ONCE = 16
 
 
 async def digests_of(places: Iterable[StoredText], files: Files) -> Mapping[str, int]:
-    """Return digests by URL. Deleted and unreadable texts are omitted."""
+    """Return the digests of stored texts by URL. Deleted and unreadable texts are omitted."""
     found = await all_of((_digest(place, files) for place in places), READ_AT_ONCE)
     return {url: digest for url, digest in found if digest is not None}
 
@@ -34,7 +34,7 @@ async def _digest(place: StoredText, files: Files) -> tuple[str, int | None]:
 
 
 def _text(place: StoredText, member: bytes) -> str | None:
-    """Read a text, or return None if it was erased. Raises ValueError if invalid."""
+    """Return the text of a stored WARC record. None: erased. Raises ValueError if invalid."""
     stored = warc.read(member)
     if warc.is_tombstone(stored):
         return None

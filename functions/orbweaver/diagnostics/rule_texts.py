@@ -1,4 +1,4 @@
-"""Texts on a crawl's rules for a URL, and on the parts of pages it stores.
+"""Sentences about a crawl's rules for a URL, and about the parts of pages that it stores.
 
 `model/outcome.py` has the meanings of reasons.
 """
@@ -31,7 +31,7 @@ MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 
 
 def trap_rule(refusal: Refusal, bounds: Bounds = DEFAULT_BOUNDS) -> str | None:
-    """Describe a URL's sign of a crawler trap, or return None if it was refused otherwise."""
+    """Describe the sign of a crawler trap that caused a refusal. None: it had another cause."""
     match refusal:
         case Refusal.PATH_DEPTH:
             return (
@@ -52,7 +52,10 @@ def trap_rule(refusal: Refusal, bounds: Bounds = DEFAULT_BOUNDS) -> str | None:
 
 
 def scope_rule(crawl: Crawl, url: str, page: str) -> str:
-    """Describe the scope rule that decides on a link. The sentence fits acceptance and refusal."""
+    """Describe how a crawl's scope decides on a link from `page` to `url`.
+
+    The sentence fits an accepted and a refused link.
+    """
     if url == page:
         return "same URL as the page or seed"
     match crawl.scope:
@@ -73,7 +76,7 @@ def scope_rule(crawl: Crawl, url: str, page: str) -> str:
 
 
 def rules_words(rules: tuple[UrlRule, ...], url: str) -> list[tuple[int, str]]:
-    """Return index and text of the rules that decide on a URL."""
+    """Return the index and the description of each rule that decides on a URL."""
     things: dict[int, list[str]] = {}
     for thing, place in deciding(rules, url).items():
         things.setdefault(place, []).append(thing)
@@ -107,10 +110,10 @@ def stored_parts_text(crawl: Crawl) -> Iterator[str]:
 def never_requested_reason(
     url: str, allowed: Allowed = PUBLIC_ONLY, origins: AbstractSet[str] = NO_ORIGINS
 ) -> str | None:
-    """Explain why no connection to a URL's host would be made, or return None.
+    """Explain why no worker would connect to a URL's host. None: workers would connect.
 
-    The address of a name is unknown here, so only its port is checked. `origins` are the origins of
-    the crawl's seeds.
+    Host names are not resolved here, so for a name only the port is checked. `origins` are the
+    origins of the crawl's seeds.
     """
     name, port = hostname_of(url), port_of(url)
     if name.startswith("[") or name.rpartition(".")[2].isdigit():

@@ -1,8 +1,8 @@
 """Comparison of two runs' records: pages that are new, changed, moved, gone, failed or not seen.
 
-A record's state is decided as for exports (`exporting/changes.py`). A page has changed if its body
-has another digest. A page without a record in the later run may still exist: it was not requested,
-or no page linked it.
+A record's state is decided as for exports (`exporting/changes.py`). A page has changed if the
+digests of its two bodies differ. A page without a record in the later run can still exist: that run
+did not request it, or found no link.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PageDifference(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PageState:
-    """The fields of a record that a comparison needs."""
+    """The fields of a page record that the comparison of two runs needs."""
 
     state: RecordState
     still: bool

@@ -1,8 +1,8 @@
 """Sections of a site: a run's records summed by the folders of their URLs.
 
-A section contains the URLs below its prefix: first the host, then one path segment per level,
-without queries. URLs deeper than `LEVELS_MAX`, or beyond `SECTIONS_MAX` sections, count for the
-deepest section that exists.
+A section contains the URLs below its prefix: a host, then one path segment per level. Queries are
+ignored. Sections have at most `LEVELS_MAX` levels, and a site has at most `SECTIONS_MAX` sections.
+A URL beyond these limits counts for the deepest section that exists.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEGMENT_CHARS_MAX = 80
 
 @dataclass(slots=True)
 class Section:
-    """Sums of the URLs below one prefix."""
+    """Sums over the records of all URLs below one prefix."""
 
     urls: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Section:
 
 
 class SiteSections:
-    """Sums records by section."""
+    """Adds up page records by section of the site."""
 
     def __init__(self) -> None:
         self.whole = Section()
@@ -76,7 +76,7 @@ class SiteSections:
             section.add(record)
 
     def shown(self, prefix: str) -> dict[str, Any] | None:
-        """Return a section and its largest inner sections as JSON, or None if it does not exist."""
+        """Return a prefix's section and its largest inner sections as JSON. None: no section."""
         section = self.whole
         for name in _names(prefix) if prefix else ():
             found = section.inner.get(name)
@@ -91,7 +91,7 @@ class SiteSections:
             "inner": rows[:SHOWN_MAX],
             "inner_more": max(0, len(rows) - SHOWN_MAX),
             "urls_more": sum(row["urls"] for row in rows[SHOWN_MAX:]),
-            # The section's own page, and URLs that are too deep.
+            # URLs in no inner section: the section's own page, and URLs that are too deep.
             "own": section.urls - within,
         }
 

@@ -1,7 +1,7 @@
-"""Late links of a crawl (requested last, or spared: never requested): how many, of which kinds.
+"""Count a crawl's late links (requested last, or never) by kind of URL.
 
-The crawl only counts entries in packs of late links (frontier/late_links.py), so the packs are read
-here.
+The crawl's counter counts entries in packs of late links (frontier/late_links.py). Several entries
+can have the same URL, so this module reads the packs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from orbweaver.model.url_kind import FOLDED_SHARE, Kinds, Shape, example_of, fol
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Frontier
 
-# About 10,000 links, read in 0.3 s.
+# Maximum number of packs to read: about 10,000 links, in 0.3 s.
 PACKS_READ = 400
 LOOKUPS_AT_ONCE = 16
 
@@ -46,14 +46,14 @@ class _Links:
 async def spared_links(
     crawl: Crawl, counters: Counters, backlog: Backlog, frontier: Frontier, now_ms: int
 ) -> Spared:
-    """Return the waiting links of a crawl at `now_ms`. If none was counted, nothing is read."""
+    """Return the late links that wait at `now_ms`. Reads no pack if the counters show none."""
     if not is_ordered(crawl) or not counters.late_links:
         return Spared()
-    # A URL may have several entries: each worker remembers late links only for some minutes, and
-    # links found after the limit is reached are added without checking their claims (records of
-    # queued URLs). So the first packs are read, the best first, and each URL counts once, unless
-    # this run or an earlier one had claimed it. Beyond these packs, and once claims may have been
-    # deleted, the result is an upper bound.
+    # A URL can have several entries, because each worker remembers late links only for some
+    # minutes. When the limit is reached, links are added without checking their claims (records of
+    # queued URLs). So the first packs are read, which have the best links. Each URL counts once, or
+    # not at all if this run or an earlier run had claimed it. The result is an upper bound if there
+    # are more packs, or if claims might have been deleted.
     packs = await backlog.first_places(crawl.id, LANE, PACKS_READ)
     listed = _urls(packs)
     urls = await _unasked(crawl, tuple(dict.fromkeys(listed)), frontier)
@@ -87,7 +87,7 @@ def _urls(packs: Sequence[WaitingPack]) -> list[str]:
 
 
 async def _unasked(crawl: Crawl, urls: Sequence[str], frontier: Frontier) -> list[str]:
-    """Drop URLs that this run claimed, or that were claimed when it started."""
+    """Return the URLs without a claim of this run or a claim made before this run's start."""
     began_ms = crawl.started_at_ms
     as_it_began = Claimer(
         name=crawl.name,
@@ -98,7 +98,7 @@ async def _unasked(crawl: Crawl, urls: Sequence[str], frontier: Frontier) -> lis
         expires_s=0,
     )
     known = await frontier.known(as_it_began, urls)
-    # Claims of later runs do not matter to this run.
+    # Claims of later runs do not count.
     others = [url for url in urls if url in known.held - known.own]
     claims = await all_of((frontier.last_claim(crawl.name, url) for url in others), LOOKUPS_AT_ONCE)
     before = {

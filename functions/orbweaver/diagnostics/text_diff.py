@@ -16,13 +16,13 @@ LINES_MAX, LINE_CHARS_MAX, WORDS_MAX = 1_000, 2_000, 400
 # Unchanged lines shown around a change.
 AROUND = 2
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
-# A piece of a line, and whether it differs.
+# A piece of a line, and whether it differs from the other text.
 Piece: TypeAlias = tuple[str, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffLine:
-    """A line of one or both texts. None means absent on that side."""
+    """A line of one or both texts. `before` or `after` is None if that text lacks the line."""
 
     before: tuple[Piece, ...] | None
     after: tuple[Piece, ...] | None
@@ -32,7 +32,7 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDiff:
-    """The differences. `cut_before` and `cut_after` count the lines not compared."""
+    """Differences of two texts. `cut_before` and `cut_after` count lines that were not compared."""
 
     lines: tuple[DiffLine, ...]
     same: bool

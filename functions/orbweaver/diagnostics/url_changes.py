@@ -1,4 +1,4 @@
-"""Descriptions of the changes that canonicalisation made to a reference."""
+"""Describe how canonicalisation changes a reference (a URL as written)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _PATH_PARAMETER = re.compile(r";([^;/=?]*)=")
 def changes(
     reference: str, base: str | None = None, *, tracking: frozenset[str] = TRACKING_PARAMETERS
 ) -> tuple[str, ...]:
-    """Describe how a reference became its canonical URL. Raises ValueError if invalid."""
+    """List the changes from a URL as written on the page `base` to its canonical form.
+
+    `tracking` are the parameters to remove. Raises ValueError for an invalid URL.
+    """
     whole = canonicalize(reference, base, tracking=frozenset())
     stripped = reference.strip(SPACES)
     text = _BREAKS.sub("", stripped)
@@ -99,7 +102,7 @@ def _tracked(whole: str, tracking: frozenset[str]) -> dict[str, None]:
 
 
 def suggest_url(reference: str) -> str | None:
-    """Guess the URL of a seed that has no scheme or a mistyped one."""
+    """Guess the URL that a user meant by a seed with a missing or mistyped scheme."""
     reference = reference.strip()
     scheme, sign, rest = reference.partition("://")
     if sign:

@@ -1,8 +1,9 @@
-"""Status of a URL: its crawl, its end, and the rule that would refuse it.
+"""Determine the status of a URL in a crawl, and the rule that would refuse the URL.
 
-The status is the first that applies: not a URL, ended (has a record), dead letter, claimed (queued
-by a run), never claimed (with or without a rule that refuses it). A claimed URL has an expired
-claim, was left when its run ended, waits with its run, waits for its host, or waits its turn.
+The first of these applies: not a URL, ended (has a record), dead letter, claimed (queued by a run),
+never claimed. A rule might refuse a URL that was never claimed. A claimed URL has an expired claim,
+or was not requested before its run ended. Otherwise it is parked with a paused run, is retried,
+waits for its host, or is queued.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from orbweaver.politeness.robots_txt import parse
 
 
 class UrlStatus(StrEnum):
-    """Status of a URL."""
+    """Status of a URL in a crawl, as the command `explain` reports it."""
 
     MALFORMED = "malformed"
     ENDED = "ended"
@@ -53,10 +54,11 @@ class UrlStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journey:
-    """Progress of a claimed (queued) URL, from the journals of its packs. `pack` is the last pack.
+    """Progress of a claimed (queued) URL, from the journals of its packs. `pack` is the last.
 
-    `target` is the URL as first sent, None if that journal is deleted. `gone` means that the last
-    pack (batch of URLs) is done; without a record, the URL ended without a request.
+    `target` is the URL's entry in that pack (batch of URLs), None if the journal with it is
+    deleted. `gone` means that the pack is done and no later pack has the URL. If the URL has no
+    record either, it ended without a request.
     """
 
     pack: str
@@ -64,9 +66,10 @@ class Journey:
     deferrals: int = 0
     due_at_ms: int | None = None
     gone: bool = False
-    # True if the pack waits for its host. Only part of the host's packs was read.
+    # True if the pack was found among the host's first waiting packs. Further packs are not
+    # searched.
     backlogged: bool = False
-    # The end of a URL whose rule keeps no record.
+    # The outcome of a URL, if a rule keeps no record of it.
     end: Unrecorded | None = None
 
 
@@ -88,9 +91,9 @@ class Facts:
     record: PageRecord | None = None
     host: Host | None = None
     robots: RobotsEntry | None = None
-    # Reasons for refusing links to the URL, as far as examples are stored.
+    # Reasons why links to the URL were refused, if the URL is among the stored examples.
     refused: tuple[str, ...] = ()
-    # True if a seed's page has links marked nofollow. `withdrawing` are the pages that may have
+    # True if a seed's page has links marked nofollow. `withdrawing` are the pages that might have
     # them.
     seed_nofollow: bool = False
     # True if the URL is a late link (requested last) that was found among the packs read. `kind`
@@ -104,18 +107,21 @@ class Facts:
 
     @property
     def run(self) -> Crawl:
-        """The run that owns the URL."""
+        """The run that claimed the URL, or else the run that was asked about."""
         return self.owner or self.crawl
 
     @property
     def orphaned(self) -> bool:
-        """True if the URL belongs to another run that is not stored any more."""
+        """True if another run claimed the URL and that run is not stored any more."""
         others = self.claim is not None and self.claim.crawl != self.crawl.id
         return others and self.owner is None
 
 
 def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
-    """Return the newest crawl whose scope contains the URL, or else accepts all hosts, and why."""
+    """Return the newest crawl with a URL in scope, or else the newest that accepts all hosts.
+
+    `crawls` are newest first. The text gives the reason for the choice. None: no crawl fits.
+    """
     for crawl in crawls:
         seeds = crawl.anchors or crawl.references
         url = resolved(reference, tracking=crawl.removed_parameters)
@@ -127,7 +133,7 @@ def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
 
 
 def url_status_of(facts: Facts, url: str) -> UrlStatus:
-    """Return the status of a URL. A URL never claimed (queued) is `UNSEEN` here."""
+    """Return the status of a URL. A URL never claimed is `UNSEEN`, even if a rule refuses it."""
     claim, journey = facts.claim, facts.journey
     unrecorded = journey is not None and journey.end is not None
     if unrecorded or (facts.record is not None and facts.record.url == url):
@@ -150,7 +156,7 @@ def url_status_of(facts: Facts, url: str) -> UrlStatus:
 
 
 def refusal_of(facts: Facts, url: str) -> tuple[str, str] | None:
-    """Return name and description of the first rule that refuses a URL."""
+    """Return the name and description of the first rule that refuses a URL. None: no rule does."""
     found = _left_out(facts, url)
     if found is not None:
         return found
@@ -168,7 +174,7 @@ def refusal_of(facts: Facts, url: str) -> tuple[str, str] | None:
 
 
 def _left_out(facts: Facts, url: str) -> tuple[Refusal, str] | None:
-    """Return the first rule that prevents a URL from being queued, as a seed or a seed's link."""
+    """Return the first rule that keeps a URL out of the queue, as a seed or as a seed's link."""
     crawl = facts.crawl
     seed = url in crawl.references
     said = combined_rule(crawl.rules, url)

@@ -1,9 +1,9 @@
 """Provide `import orbweaver` for Python programs.
 
-This package checks arguments and reports mistakes. Inner packages do the work, as in a crawl. A
-module is imported when one of its names is first used.
+This package checks arguments and reports mistakes. The packages that crawls use do the work. A
+module is imported when a program first uses one of its names.
 
-    page_budget    readings of pages, costly ones in a child process
+    page_budget    parsing of pages, of costly ones in a child process
     reading        URLs, robots.txt, pages, items, Markdown
     crawl_request  a crawl's definition from arguments
     page_feed      delivery of stored pages to a callback

@@ -102,7 +102,7 @@ class Client:
         return self._rows(self._client.pages(crawl))
 
     def items(self, crawl: str | None = None, rule: str | None = None) -> CrawlRows:
-        """Return the valid items of a crawl, of all rules or of one."""
+        """Return the valid items that a crawl extracted by `rule`. None: by any rule."""
         return self._rows(self._client.items(crawl, rule))
 
     def texts(self, crawl: str | None = None) -> CrawlRows:
@@ -110,7 +110,7 @@ class Client:
         return self._rows(self._client.texts(crawl))
 
     def explain(self, url: str, crawl: str | None = None) -> str:
-        """Return what happened to a URL and why, one line per fact."""
+        """Explain what happened to a URL and why, one line per fact."""
         return self._do(self._client.explain(url, crawl))
 
     def export(
@@ -119,7 +119,7 @@ class Client:
         folder: str | Path = "out",
         formats: Sequence[str] = ("jsonl",),
     ) -> tuple[Path, ...]:
-        """Write a crawl's tables as files below a folder, and return their paths."""
+        """Write a crawl's tables as files below `folder`, and return the paths of the files."""
         return self._do(self._client.export(crawl, folder, formats))
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -161,12 +161,12 @@ class Crawled:
         return self._rows(lambda client: client.pages(self.status.id))
 
     def items(self, rule: str | None = None) -> CrawlRows:
-        """Return its valid items, of all rules or of one."""
+        """Return the valid items that the crawl extracted by `rule`. None: by any rule."""
         return self._rows(lambda client: client.items(self.status.id, rule))
 
     @property
     def texts(self) -> CrawlRows:
-        """Return the main texts of its pages, if the crawl has `text=True`."""
+        """Return the main texts of the crawl's pages, if the crawl has `text=True`."""
         return self._rows(lambda client: client.texts(self.status.id))
 
     def _rows(self, rows: Callable[[Client], CrawlRows]) -> CrawlRows:
@@ -192,13 +192,13 @@ def crawl(
     progress: bool | Callable[[CrawlStatus], object] = False,
     **options: Any,
 ) -> Crawled:
-    """Crawl from seeds to the end in a store of this machine, and return the result.
+    """Run a crawl to its end in a store (a folder on this machine), and return the result.
 
-    `workers` is the number of processes. The default is the number of cores, or one with
-    `extractors` or a limit of at most 5,000 pages. `progress=True` updates a line on standard error
-    every second. An interrupt or an exception in a callback pauses the crawl and is raised. The
-    same call then continues the crawl. For other arguments see `AsyncClient.start` and
-    `AsyncClient.wait`.
+    `workers` is the number of processes. The default is the number of cores. With `extractors`, or
+    with a limit of at most 5,000 pages, the default is one process. `progress=True` updates a line
+    on standard error every second. An interrupt or an exception in a callback pauses the crawl and
+    is raised. The same call then continues the crawl. For other arguments see `AsyncClient.start`
+    and `AsyncClient.wait`.
     """
     wanted = spec_of(seeds, definition, options)
     number = workers or (1 if extractors else workers_for(wanted.pages_max))

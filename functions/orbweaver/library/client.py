@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlStatus:
-    """A crawl at one moment.
+    """The state and the counts of a crawl at one moment.
 
     `state` is running, paused, stopping or finished. `stop` is the reason why a finished crawl
     ended. `outcomes` has counts by outcome, `reasons` by outcome and reason.
@@ -60,7 +60,7 @@ class CrawlStatus:
 
     @property
     def pages(self) -> int:
-        """Number of fetched pages."""
+        """Number of pages that were fetched."""
         return self.outcomes.get(Outcome.FETCHED, 0)
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class CrawlStatus:
 
 
 class ClientClosedError(RuntimeError):
-    """The client is not open."""
+    """A method was called before the client was opened, or after it was closed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,11 +78,11 @@ class AsyncClient:
     """Crawls of one store or stack: an async context manager.
 
     - `store`: a folder, created if missing. `workers` is the number of processes, including this
-      one. With 0, other processes do the work (`orbweaver serve`).
+      one. With 0, other processes must work on the store (`orbweaver serve`).
     - `stack`: the name of a stack on AWS, with `region` and the usual environment. `port` selects a
       stack on an emulator of this machine. A stack has its own workers.
     - `extractors`: functions by the names that `[[items]]` uses. They run in this process, without
-      the limits on CPU and memory of a page, and need `workers=1`.
+      a worker's limits on CPU and memory for a page, and need `workers=1`.
     """
 
     store: str | Path | None = None
@@ -116,7 +116,7 @@ class AsyncClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Finish current requests, requeue the rest, and close."""
+        """Finish current requests, requeue URLs not yet requested, and close the client."""
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -173,7 +173,7 @@ class AsyncClient:
 
         `definition` is a decoded crawl.toml. `options` are the options of `orbweaver crawl` with
         underscores (`max_pages=300`, `delay="0s"`), and override the definition. `items` and
-        `rules` are lists of its tables. Raises ValueError with all mistakes.
+        `rules` are lists of tables, as in a crawl.toml. Raises ValueError with all mistakes.
         """
         spec, session = spec_of(seeds, definition, options), self._now
         control = session.control
@@ -202,11 +202,12 @@ class AsyncClient:
     ) -> CrawlStatus:
         """Wait until a crawl has ended.
 
-        `on_page` is called for each stored page with its row as in `pages`, in the order of storing
-        (only on a store). Each page is delivered at least once: after an exception, an interrupt or
-        a crash, the next `wait` for a run of that name delivers the pages of the interrupted run
-        again. `progress` is called from time to time. An exception in `on_page` is raised here,
-        with the URL of the page in its notes.
+        `on_page` is called for each stored page, with a row as in `pages`. It works only for a
+        store, and pages come in the order in which they are stored. Each page is delivered at least
+        once. After an exception, an interrupt or a crash, the next `wait` for a run of that name
+        delivers the pages of the interrupted run again. `progress` is called with each new reading
+        of the status. An exception in `on_page` is raised here, with the URL of the page in its
+        notes.
         """
         session = self._now
         found = await session.control.find(crawl)
@@ -257,7 +258,10 @@ class AsyncClient:
         return AsyncCrawlRows(read, columns)
 
     def items(self, crawl: str | None = None, rule: str | None = None) -> AsyncCrawlRows:
-        """Return the valid items of a crawl, of all rules or of one: fields and source page."""
+        """Return the valid items that a crawl extracted by `rule`: fields and source page.
+
+        If `rule` is None, the items of all rules are returned.
+        """
 
         async def columns() -> Columns:
             return _item_columns(await self._now.control.find(crawl), rule)
@@ -297,7 +301,7 @@ class AsyncClient:
             yield record
 
     async def explain(self, url: str, crawl: str | None = None) -> str:
-        """Return what happened to a URL and why, one line per fact."""
+        """Explain what happened to a URL and why, one line per fact."""
         from orbweaver.app.wiring import explainer_of
 
         session = self._now
@@ -310,7 +314,7 @@ class AsyncClient:
         folder: str | Path = "out",
         formats: Sequence[str] = ("jsonl",),
     ) -> tuple[Path, ...]:
-        """Write a crawl's tables as files below a folder, and return their paths."""
+        """Write a crawl's tables as files below `folder`, and return the paths of the files."""
         from orbweaver.cli.export_files import ExportPlan, export_crawl
 
         found = await self._now.control.find(crawl)
@@ -320,7 +324,7 @@ class AsyncClient:
 
 
 def _item_columns(crawl: Crawl, rule: str | None) -> Columns:
-    """Return the columns of a rule's items, or the columns that have one type in all rules."""
+    """Return the columns of a rule's items. None: the columns with the same type in all rules."""
     tables = [(*columns_of(one), *ORIGIN) for one in crawl.items if rule in (None, one.name)]
     found: dict[str, Column] = {} if rule is not None else {"rule": Column(name="rule")}
     for column in (column for table in tables for column in table):

@@ -36,7 +36,7 @@ def _name_of(setting: Setting) -> str:
 
 
 def _value(setting: Setting, value: Any) -> Any:
-    """Convert an option's value to a definition's value. A switch as option inverts the default."""
+    """Convert an option's value to a definition's value. True for a switch inverts its default."""
     if setting.kind == "switch" and not setting.metavar:
         if not isinstance(value, bool):
             raise TypeError(f"{_name_of(setting)} is True or False, not {value!r}")

@@ -1,4 +1,4 @@
-"""Read pages within the limits of a crawl's workers: costly ones in a child of this program."""
+"""Parse pages within the limits of a crawl's workers, costly pages in a child process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAIT_MS = 60_000
 
 
 def read_within_budget(job: ReadingJob) -> Read:
-    """Read a page. Raises Transient if no process can be started."""
+    """Parse a page, in the child process if costly. Raises Transient if it cannot be started."""
     if is_light(job):
         try:
             *_, found = (reading for reading in light_stages(job) if reading is not None)
@@ -30,7 +30,7 @@ def read_within_budget(job: ReadingJob) -> Read:
 
 
 class _ReaderChild:
-    """A child process that reads one page at a time for all threads of a program."""
+    """A child process that parses one page at a time for all threads of this program."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
@@ -55,7 +55,7 @@ class _ReaderChild:
 
 
 def _runs_loop() -> bool:
-    """Return True if the calling thread runs an event loop, which cannot run another one."""
+    """Return True if the calling thread runs an event loop, so no second loop can run in it."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -65,5 +65,5 @@ def _runs_loop() -> bool:
 
 @cache
 def _child_of(_pid: int) -> _ReaderChild:
-    """Return the reader of a process: a fork must not use the child of its parent."""
+    """Return the child of the process with this id. A fork must not use its parent's child."""
     return _ReaderChild()

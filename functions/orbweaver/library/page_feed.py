@@ -1,8 +1,8 @@
-"""Deliver a crawl's pages to a callback of the program, each at least once.
+"""Deliver each page of a crawl to a callback of the program, at least once.
 
-A file in the store names each run with an incomplete delivery. It is deleted after the last page.
-If a finished run still has its file, its delivery was interrupted, and the next run of its name
-delivers its pages again.
+Each run with an incomplete delivery has a file in the store. The file is deleted after the last
+page. If a finished run still has a file, the delivery was interrupted. Then the next run of the
+same name delivers the pages of that run again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDER = "callbacks"
 
 @dataclass(slots=True, kw_only=True)
 class PageFeed:
-    """Calls a hook for each page of some runs, in the order of storing."""
+    """Calls a hook for each page of one or several runs, in the order in which pages are stored."""
 
     pages: SqlitePages
     folder: Path

@@ -1,8 +1,9 @@
 """Read URLs, robots.txt and pages with the functions of a crawl.
 
-Arguments of a wrong type raise TypeError, invalid values ValueError. Both messages name the fix.
-The content of a page or robots.txt never raises, as in a crawl. Pages within small limits are read
-in this process, others in a child process with the limits of a crawl.
+Arguments of a wrong type raise TypeError, invalid values ValueError. The messages of both errors
+name the fix. Invalid content of a page or robots.txt raises no error, as in a crawl. Small pages
+are parsed in this process. All other pages are parsed in a child process with the limits of a
+crawl.
 """
 
 from __future__ import annotations
@@ -42,22 +43,22 @@ class RobotsTxt:
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """Sitemaps that it lists, as written and without duplicates, at most 1,000."""
+        """The sitemaps that the file lists, as written, without duplicates, at most 1,000."""
         return self._rules.sitemaps
 
     def allows(self, agent: str, url: str) -> bool:
-        """Return whether an agent may request a URL. The query counts, too."""
+        """Return whether an agent is allowed to request a URL. Rules can match the URL's query."""
         _check_text("agent", agent)
         return self._rules.allows(agent, _canonical(url, _NO_PARAMETERS))
 
     def crawl_delay(self, agent: str) -> float | None:
-        """Return the crawl delay of an agent in seconds, or None."""
+        """Return the crawl delay for an agent in seconds. None: the file sets no delay."""
         _check_text("agent", agent)
         return self._rules.crawl_delay(agent)
 
 
 def canonicalize(reference: str, base: str | None = None) -> str:
-    """Return the canonical URL of a reference on the page `base`.
+    """Return the canonical URL of a link or typed URL. `base` is the URL of its page.
 
     Fragment, user, password and tracking parameters are removed. Raises ValueError for anything but
     http and https URLs.
@@ -152,7 +153,7 @@ def _parsed(job: ReadingJob, content_type: str | None) -> Page | None:
     if is_light(job):
         return parsed_page(job.body, job.url, content_type)
     page = _read_apart(job).page
-    # The child keeps the HTML.
+    # The child process does not return the HTML, so it is decoded here.
     return None if page is None else replace(page, html=as_utf8(job.body, content_type)[1])
 
 
@@ -173,7 +174,7 @@ def _markdown(job: ReadingJob, content_type: str | None) -> str:
 
 
 def _read_apart(job: ReadingJob) -> PageReading:
-    """Read a page in the child, and log what its limits left out."""
+    """Parse a page in the child process, and log the parts that the limits left out."""
     from orbweaver.library.page_budget import read_within_budget
     from orbweaver.worker.page_reading import PageReading
 
@@ -184,7 +185,7 @@ def _read_apart(job: ReadingJob) -> PageReading:
 
 
 def _unless_fault(reads: Callable[[], T], url: str) -> T | None:
-    """Return a reading of a page, or log the exception and return None."""
+    """Call `reads` for the page at `url`. If it raises, log the exception and return None."""
     try:
         return reads()
     except BaseException as error:

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = dict[str, Any]
 Columns: TypeAlias = tuple[Column, ...]
-# Callback for each stored page.
+# A callback that gets the row of each stored page.
 PageHook: TypeAlias = Callable[[Row], object]
 
-# Limits of a preview: rows counted, rows and columns shown, characters of a cell.
+# Maximums of a preview: rows to count, rows and columns to show, characters of a cell.
 COUNTED_MAX, ROWS_SHOWN, COLUMNS_SHOWN, CELL_CHARS_MAX = 10_000, 10, 6, 40
 
 
 @dataclass(frozen=True, slots=True)
 class AsyncCrawlRows:
-    """Rows of a crawl. Each loop reads them again."""
+    """Rows of a crawl's table. Each `for` loop over them reads them again."""
 
     _read: Callable[[], AsyncIterator[Row]]
     columns: Callable[[], Coroutine[Any, Any, Columns]]
@@ -53,7 +53,7 @@ class AsyncCrawlRows:
 
 @dataclass(frozen=True, slots=True)
 class CrawlRows:
-    """Rows of a crawl. Each loop reads them again."""
+    """Rows of a crawl's table. Each `for` loop over them reads them again."""
 
     _read: Callable[[], Iterator[Row]]
     columns: Callable[[], Columns]

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from orbweaver.cli.query.confined import ExportTables
 
 LISTEN = "127.0.0.1:8788"
-# A page that redirects to the console. All users of the machine can read command lines, but not
-# this file, so the address with its token stays secret.
+# A page that redirects to the console. All users of the machine can read command lines. They cannot
+# read this file, so the token in the address remains secret.
 DOOR = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={url}">\n'
 
 
@@ -106,7 +106,7 @@ def _place(listen: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def _session(arguments: argparse.Namespace, around: CliContext) -> AsyncIterator[Session]:
-    """Open the store or stack of the options. With --workers, also run a store's workers."""
+    """Open the store or stack that the options name. With --workers, also run workers."""
     if not arguments.workers:
         async with chosen(arguments, around) as session:
             yield session
@@ -129,7 +129,7 @@ async def _session(arguments: argparse.Namespace, around: CliContext) -> AsyncIt
 
 @contextmanager
 def _opened(url: str, around: CliContext, *, wanted: bool) -> Iterator[None]:
-    """Open a browser at an address, through a file that only this user can read."""
+    """If `wanted`, open a browser at an address, through a file that only this user can read."""
     if not wanted:
         yield
         return

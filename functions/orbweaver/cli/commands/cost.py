@@ -1,7 +1,7 @@
 """`cost` and `estimate`: actual or expected AWS usage of a crawl, in units and dollars.
 
-Units are metered during the crawl; docs/cost.md lists usage that no crawl's counters contain.
-Dollars are list prices, also for an emulator, which costs nothing.
+Units are metered during the crawl. docs/cost.md lists the usage that counters of crawls do not
+contain. Dollars are computed from list prices, even for an emulator, which costs nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STACK: Mapping[str, int] = {
     "worker_memory_mb": MEMORY_MB,
     "worker_concurrency_max": WORKERS,
 }
-# Numbers of this size or more are shown without decimals.
+# Numbers from this size on are shown without decimals.
 DIGITS = 100
 # Displayed name of each term (billed unit).
 _NAMES: Mapping[Term, str] = {
@@ -120,7 +120,7 @@ def estimated(arguments: Namespace, around: CliContext) -> int:
 
 
 def _context(arguments: Namespace, around: CliContext) -> Mapping[str, Any]:
-    """Return the context of cdk.json. With `--deployed`, the stack's keys take precedence."""
+    """Return the CDK context of cdk.json. With `--deployed`, the stack's values override it."""
     try:
         written = json.loads((around.folder / "cdk.json").read_text())["context"]
     except (OSError, ValueError, TypeError, LookupError):
@@ -143,7 +143,7 @@ def _of_stack(key: str, asked: int | None, context: Mapping[str, Any]) -> int:
 
 
 def lines(units: Units, pages: int) -> list[str]:
-    """Format units as two tables, by term (billed unit) and by stage of the work."""
+    """Format the usage of a crawl as two tables: by term (billed unit) and by stage of work."""
     terms, number = units.by_term, max(1, pages)
     rows = [("term", "used", "per page", "$ per million pages", "$")]
     for term, used in terms.items():
@@ -164,7 +164,7 @@ def lines(units: Units, pages: int) -> list[str]:
 
 
 def as_json(units: Units, pages: int) -> dict[str, Any]:
-    """Return units and costs by term (billed unit) and by stage, for JSON."""
+    """Return usage and costs by term (billed unit) and by stage of the work, for JSON."""
     terms = units.by_term
     number = max(1, pages)
     return {

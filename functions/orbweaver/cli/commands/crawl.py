@@ -1,7 +1,7 @@
 """`crawl` and `start`: start a crawl from arguments. `crawl` also waits and writes its files.
 
-`crawl` leaves nothing running. If it is interrupted, it pauses the crawl, so no requests are sent
-in the background. The same command continues the crawl.
+When `crawl` ends, no process continues in the background. If the command is interrupted, it pauses
+the crawl. The same command then continues the crawl.
 """
 
 from __future__ import annotations
@@ -47,18 +47,19 @@ NOTHING_LACKS = "no page of earlier runs lacks its text or body: there is nothin
 
 @dataclass(slots=True)
 class RunState:
-    """State of a command, for messages about how to continue after an interrupt or error."""
+    """The crawl of a command and its state, for messages after an interrupt or error."""
 
     crawl: str | None = None
-    # Its state at the end of the command, if known.
+    # State of the crawl at the end of the command, if known.
     state: State | None = None
-    # Command that must run before commands about the crawl work, and the option for its stack.
+    # A shell command that must run before other commands about the crawl. The option that names the
+    # crawl's stack or store.
     before: str = ""
     option: str = ""
 
 
 def checked(plan: CrawlSpec, around: CliContext) -> Crawl:
-    """Build the crawl of a plan; raises UsageError, so that errors show before anything starts."""
+    """Build the crawl of a plan. Raises UsageError for an invalid plan, before a crawl starts."""
     try:
         return crawl_of(plan, around.clock.now_ms())
     except PlanError as error:
@@ -69,7 +70,7 @@ def checked(plan: CrawlSpec, around: CliContext) -> Crawl:
 
 
 def crawl(arguments: Namespace, around: CliContext) -> int:
-    """Run a crawl on this machine and write its files, with a store or a stack on an emulator."""
+    """Run a crawl on this machine, in a store or a stack on an emulator, and write its files."""
     plan = plan_of(arguments, around)
     wanted, context = _checked(plan, arguments, around)
     folder = store_of(arguments, around.folder, around.environment, makes=True)
@@ -104,7 +105,7 @@ def crawl(arguments: Namespace, around: CliContext) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CrawlCommand:
-    """A requested crawl: its plan, the crawl built from it, and the context keys for its stack."""
+    """A requested crawl: plan, the crawl built from the plan, and context keys for its stack."""
 
     plan: CrawlSpec
     wanted: Crawl
@@ -115,9 +116,9 @@ class CrawlCommand:
 def _on_store(
     folder: Path, asked: CrawlCommand, around: CliContext, display: Display, running: RunState
 ) -> int:
-    """Crawl with workers in this process and in further processes.
+    """Crawl in a store, with workers in this process and in further processes.
 
-    The processes start while this one checks that the seeds can be reached.
+    The further processes start while this process checks that the seeds can be reached.
     """
     from orbweaver.app.store_runner import further_processes, store_settings
     from orbweaver.app.wiring import keep_made
@@ -144,7 +145,7 @@ def _on_store(
 
 
 def _on_stack(asked: CrawlCommand, around: CliContext, display: Display, running: RunState) -> int:
-    """Crawl with the workers of a stack on an emulator."""
+    """Crawl in a stack on an emulator, with the workers of the stack."""
     wanted, arguments = asked.wanted, asked.arguments
     if arguments.target == AWS:
         raise UsageError(
@@ -172,7 +173,7 @@ def _on_stack(asked: CrawlCommand, around: CliContext, display: Display, running
 def _checked(
     plan: CrawlSpec, arguments: Namespace, around: CliContext
 ) -> tuple[Crawl, dict[str, str]]:
-    """Check all options before anything starts; return the crawl and the stack's context keys."""
+    """Check all options before a crawl starts. Return the crawl and the stack's context keys."""
     wanted = checked(plan, around)
     arguments.files_asked = arguments.format is not None or arguments.out is not None
     arguments.file = None
@@ -195,9 +196,10 @@ def _checked(
 
 
 def _unreached(wanted: Crawl, around: CliContext) -> list[str]:
-    """Return why no seed's server can be reached; empty if one can.
+    """Return why no seed's server can be reached, or [] if at least one can be reached.
 
-    It tries the first few servers. It only connects and sends no request, so it needs no slot.
+    Only the first few servers are tried. The test only connects and sends no request, so it needs
+    no slot of the hosts.
     """
     reach = around.reach
     if reach is None:
@@ -246,7 +248,8 @@ async def _crawl(
         display.say(f"crawl {begun.id}")
         view = await session.watch(begun.id, display)
     except Stalled as error:
-        # A dead letter delays the end of its crawl, but not the files of stored pages.
+        # A dead letter prevents the end of its crawl. The files of the stored pages are written
+        # anyway.
         stalled, view = error, error.view
     except (asyncio.CancelledError, BrokenPipeError):
         running.state = await session.pause(begun.id)
@@ -275,7 +278,7 @@ async def _crawl(
 
 
 async def _note_left(session: Session, plan: CrawlSpec, around: CliContext) -> None:
-    """Count the pages that the next refetch requests, unless none is left."""
+    """Report how many pages the next `--refetch` would request, if there are any."""
     if left := await session.control.count_left_to_refetch(plan):
         around.note(f"{_lacking(left)}; the same command requests them")
 
@@ -314,7 +317,7 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
 
 
 async def _left_behind(session: Session, run: Crawl) -> str:
-    """Describe the progress of a run whose workers died, and the pages that are requested again."""
+    """Describe the progress of a run whose workers died, and how many pages it requests again."""
     counters = (await session.control.status(run.id)).counters
     done = f"  {counters.done:,} of {counters.claimed:,} known URLs are done"
     if not (left := session.place.left_in_work.get(run.id, 0)):
@@ -334,7 +337,7 @@ async def _started(session: Session, plan: CrawlSpec, say: Callable[[str], None]
 
 
 async def _say_continued(session: Session, begun: Crawl, say: Callable[[str], None]) -> None:
-    """Report the runs that a run continues, and their pages without texts or bodies."""
+    """Report the runs that a new run continues, and how many pages of them lack content."""
     if begun.resumes:
         from orbweaver.cli.live.lines import gone_on
 
@@ -344,14 +347,17 @@ async def _say_continued(session: Session, begun: Crawl, say: Callable[[str], No
 
 
 def _lacking(pages: int) -> str:
-    """Count pages of earlier runs without text or body."""
+    """Format the number of pages of earlier runs without a text or body."""
     lack = "lacks" if pages == 1 else "lack"
     what = "the text or bodies that are wanted now"
     return f"{text.plural(pages, 'page')} of earlier runs {lack} {what}"
 
 
 def _say_others(display: Display, runs: Sequence[Crawl]) -> None:
-    """List further runs that this command does not watch, because one run holds limited seeds."""
+    """Report further runs of a refetch, which this command does not watch.
+
+    Many pages need several runs, because the seeds of one run are limited.
+    """
     for run in runs:
         display.say(f"{run.id} requests more of them: `orbweaver status {run.id} --watch`")
 
@@ -387,7 +393,7 @@ def start(arguments: Namespace, around: CliContext) -> int:
 
     plan = _named(plan_of(arguments, around), arguments)
     wanted = checked(plan, around)
-    # The name is set before the start, so that an interrupted start can be completed.
+    # The id is set before the start, so that the user can complete an interrupted start.
     given, plan = plan.id, replace(plan, id=wanted.id)
     display = around.display(arguments)
 
@@ -396,7 +402,7 @@ def start(arguments: Namespace, around: CliContext) -> int:
         async with chosen(arguments, around, writes=True) as session:
             custom.check_deployed(session.settings, wanted.items, custom.FIX)
             if given is None:
-                # An ended run may have the same name, if it started in the same second.
+                # An ended run can have the same id, if it started in the same second.
                 plan = replace(plan, id=with_unused_id(wanted, await session.control.crawls()).id)
             try:
                 if arguments.refetch is not None:
@@ -438,7 +444,7 @@ def _urls(runs: Sequence[Crawl]) -> str:
 
 
 def _named(plan: CrawlSpec, arguments: Namespace) -> CrawlSpec:
-    """Name a run after its idempotency key, if it has one."""
+    """Derive a run's id from the idempotency key, if the user gave one."""
     key = arguments.idempotency_key
     try:
         return plan if key is None else keyed(plan, key)

@@ -1,4 +1,4 @@
-"""Options of `crawl` and `start`. `cli/commands/crawl.py` has the functions that run them."""
+"""Options of `crawl` and `start`. `cli/commands/crawl.py` has the functions of both commands."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Custom extraction functions: find the user's module, and check it against the item rules.
 
-`extract` and `check` import the given module, or the module that cdk.json deploys. `crawl` deploys
-it to the stack on this machine. `start` needs a stack that already has it.
+`extract` and `check` import the given module, or else the module that cdk.json deploys. `crawl`
+deploys the module to the stack on this machine. `start` needs a stack that already has the module.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ FIX = f"orbweaver deploy -c extractor=FILE ({DOCUMENTED})"
 def functions(
     file: Path | None, around: CliContext, rules: Sequence[ItemRule]
 ) -> Mapping[str, Extractor]:
-    """Import the module with custom functions, if rules name any. Raises UsageError."""
+    """Import the custom functions, if rules name any.
+
+    `file` is the module, by default the module that cdk.json deploys. Raises UsageError if a
+    function is missing.
+    """
     named = [rule for rule in rules if rule.extractor is not None]
     file = file or (_deployed(around) if named else None)
     if not named or file is None:
@@ -46,26 +50,29 @@ def functions(
 
 
 def module_of(file: Path | None, around: CliContext, rules: Sequence[ItemRule]) -> str:
-    """Return the path of the module with custom functions, if rules name any; raises UsageError."""
+    """Return the path of the module with the functions that rules name, or "".
+
+    Raises UsageError if a function is missing.
+    """
     if not functions(file, around, rules):
         return ""
     return str((around.folder / (file or _deployed(around) or "")).resolve())
 
 
 def check_known(file: Path | None, around: CliContext, rules: Sequence[ItemRule]) -> None:
-    """Raise UsageError if rules name functions but no module is known."""
+    """Raise UsageError if rules name functions, but `file` and cdk.json name no module."""
     if not functions(file, around, rules):
         _refuse(rules, f"no module defines it: give {OPTION} FILE")
 
 
 def check_deployed(settings: Settings, rules: Sequence[ItemRule], fix: str) -> None:
-    """Raise UsageError if rules name functions but the stack has no module."""
+    """Raise UsageError if rules name functions, but a stack with these settings has no module."""
     if not settings.extractor:
         _refuse(rules, f"the stack has no custom functions: {fix}")
 
 
 def context_of(file: Path | None, around: CliContext, rules: Sequence[ItemRule]) -> dict[str, str]:
-    """Check a module, and return the context key that deploys it. Raises UsageError."""
+    """Check the module `file`, and return the context key that deploys it. Raises UsageError."""
     if file is None:
         return {}
     if not functions(file, around, rules):
@@ -80,7 +87,7 @@ def _refuse(rules: Sequence[ItemRule], why: str) -> None:
 
 
 def _deployed(around: CliContext) -> Path | None:
-    """Return the module that cdk.json deploys."""
+    """Return the module with custom functions that cdk.json deploys, or None."""
     try:
         context = json.loads((around.folder / "cdk.json").read_text())["context"]
         return Path(context["extractor"]) if context.get("extractor") else None

@@ -24,7 +24,7 @@ _STORE = (
 
 
 async def deliver(arguments: Namespace, around: CliContext) -> int:
-    """Queue exports for delivery. Receivers get only the files that they lack."""
+    """Queue existing exports for delivery. Each receiver gets only files that it does not have."""
     async with chosen(arguments, around) as session:
         if isinstance(session.place, StorePlace):
             raise UsageError(f"orbweaver deliver: {_STORE}")

@@ -1,7 +1,7 @@
 """Commands for dead letters: dlq list, show, redrive, purge.
 
-A command hides the letters that it reads from other readers, and releases them when it ends. It
-holds no letter while it waits for a confirmation.
+While a command reads letters, other readers cannot receive these letters. The command releases them
+when it ends, and before it waits for a confirmation.
 """
 
 from __future__ import annotations
@@ -231,7 +231,10 @@ def _moment(at_ms: int) -> str:
 
 
 def _own_id(case: Case) -> str | None:
-    """Return the id of a dead letter's pack or seed message, as logs and tables show it."""
+    """Return the id of the message in a dead letter, as logs and tables show it.
+
+    The message is a pack or a seed message. None: it has no id.
+    """
     return getattr(case.message, "id", None)
 
 

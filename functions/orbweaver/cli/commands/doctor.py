@@ -1,4 +1,4 @@
-"""`doctor`: check an account for everything that the stack needs of AWS, and write a report.
+"""`doctor`: check an AWS account for all that the stack needs, and write a report.
 
 Without `--full` it writes nothing to AWS. With `--full` it writes only to a stack that it deploys
 and removes. It prints a line per check, then a fix for each failed check. The report contains no
@@ -79,7 +79,7 @@ def doctor(arguments: Namespace, around: CliContext) -> int:
 
 
 def _region_from(arguments: Namespace, given: Mapping[str, str], chosen: Mapping[str, str]) -> str:
-    """Return the option or variable that set the region."""
+    """Return the source of the region: emulator, option, environment variable or profile."""
     if chosen.get(ENDPOINT):
         return "the emulator"
     if arguments.region:

@@ -21,7 +21,7 @@ from orbweaver.control.definition_keys import KEYS, PATHS
 from orbweaver.control.edits import differences
 from orbweaver.model.crawl import Crawl, State
 
-# Workers reload a crawl's definition within this time.
+# The 5 s are the time within which workers reload a crawl's definition.
 HOLDS = "it takes effect within 5 s, for later requests and links"
 
 
@@ -54,7 +54,7 @@ async def edit(arguments: Namespace, around: CliContext) -> int:
 
 
 def _unfit(problems: Sequence[DefinitionProblem], parts: dict[str, Any]) -> UsageError:
-    """Build an error of all problems. It names options where the user gave options."""
+    """Build one error of all problems. It names `parts` by the options that the user gave."""
     named = {
         PATHS[part]: crawl_options.OPTIONS[part] for part in parts if part in crawl_options.OPTIONS
     }
@@ -69,7 +69,7 @@ def _word(value: Any) -> str:
 
 
 def retry(arguments: Namespace, around: CliContext) -> int:
-    """Request failed URLs again. With --wait, also work on them and show progress."""
+    """Start runs that request failed URLs again. With --wait, process them and show progress."""
     display = around.display(arguments)
     watched, paused = f"the retry of {arguments.which}", False
 
@@ -115,7 +115,7 @@ def retry(arguments: Namespace, around: CliContext) -> int:
 def _say_begun(
     crawl: Crawl, runs: Sequence[Crawl], since_ms: int, arguments: Namespace, around: CliContext
 ) -> None:
-    """Report the runs of a retry. Runs that started before `since_ms` existed already."""
+    """Report the runs of a retry of `crawl`. Runs that started before `since_ms` are not new."""
     of = {"retry_of": crawl.id}
     begun = [
         {"type": "started", "crawl": run.id, "name": run.name, **of, "urls": len(run.references)}

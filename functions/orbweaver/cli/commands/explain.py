@@ -48,7 +48,7 @@ def _body(facts: Facts, told: Explanation) -> dict[str, Any]:
 async def _robots(
     session: Session, around: CliContext, host: str, crawl: Crawl
 ) -> RobotsEntry | None:
-    """Fetch a robots.txt as the crawl would, without storing it."""
+    """Fetch the robots.txt of a host as the crawl would, without storing it."""
     async with around.web() as fetcher:
         ruling, entry = await ruling_of(host, crawl, fetcher, around.clock, session.settings)
     if isinstance(ruling, RobotsUnreachable):

@@ -1,8 +1,8 @@
 """`extract`: apply a definition's item rules to one page, without a crawl or a stack.
 
-A URL is requested as in a crawl: same fetcher, user agent, robots.txt and redirects. A file is
-read, and `--url` is its address. Custom functions are in `--extractor`, or in the file that
-cdk.json deploys. The exit code is 1 if an item is invalid or no rule matches the page.
+A URL is requested as in a crawl: same fetcher, user agent, robots.txt and redirects. For a file,
+`--url` gives the URL of the page. Custom functions come from `--extractor`, or else from the module
+that cdk.json deploys. The exit code is 1 if an item is invalid or no rule matches the page.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ITEMS_SHOWN_MAX = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedPage:
-    """A page and its content type."""
+    """The body of a page, its URL and its content type."""
 
     url: str
     body: bytes
@@ -77,7 +77,7 @@ async def extract(arguments: Namespace, around: CliContext) -> int:
 async def _items(
     got: FetchedPage, rules: tuple[ItemRule, ...], crawl: Crawl, module: str
 ) -> tuple[Item, ...]:
-    """Read a page as a worker does, with the same limits of CPU and memory."""
+    """Extract a page's items as a worker does, with the same limits on CPU and memory."""
     from orbweaver.adapters.local.clock import SystemClock
     from orbweaver.adapters.local.reader import BudgetReader
 
@@ -148,7 +148,7 @@ async def _fetched(url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher)
 async def _allowed(
     url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher, named: frozenset[str]
 ) -> None:
-    """Raise UsageError for a URL that a crawl would not request."""
+    """Raise UsageError if robots.txt forbids a crawl to request a URL, or cannot be read."""
     if not crawl.obey_robots:
         return
     settings = Settings()

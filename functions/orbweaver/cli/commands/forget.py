@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from orbweaver.erasure.preview import ErasurePreview
     from orbweaver.erasure.scope import ErasureScope
 
-# Displayed names of the counts, in the order of erasure.
+# Displayed names of the counts, in the order in which the data are erased.
 WORDS = {
     "dead_letters": "dead letters",
     "claims": "claims",
@@ -59,7 +59,7 @@ ELSEWHERE = {
     "copies": "`export --out`, mails, webhooks, and deliveries of days without rows left: their"
     " holders must remove them",
 }
-# Places that only a stack has, and that the command cannot erase.
+# Keys of `ELSEWHERE` (data that the command cannot erase) that only a stack has.
 OF_A_STACK = ("logs", "backups")
 AGAIN = "a crawl that finds it stores it again: `exclude` in its definition prevents that"
 
@@ -90,7 +90,7 @@ async def _forget(arguments: Namespace, around: CliContext) -> int:
         else:
             idle = session.place.reclaimed()  # must follow the reading of the crawls
             done = await Forgetter(stores, around.note, idle=idle).forget(scope, look)
-        # Schedules whose definitions contain the erased URL or host.
+        # Schedules whose definitions contain the erased URL or host are reported.
         found = await session.ports.schedules.list() if not arguments.dry_run else ()
         schedules = [one.name for one in found if scope.text(one.input)]
         elsewhere = _elsewhere(session)
@@ -110,7 +110,10 @@ async def _forget(arguments: Namespace, around: CliContext) -> int:
 async def _preview(
     arguments: Namespace, session: Session, around: CliContext
 ) -> tuple[Stores, ErasureScope, ErasurePreview]:
-    """Return the scope and its counts. Raises ControlError if it cannot be erased now."""
+    """Return the scope of the erasure, and counts of the data in it.
+
+    Raises ControlError if the data cannot be erased now.
+    """
     from orbweaver.erasure.erasure import refuse
     from orbweaver.erasure.preview import preview
 
@@ -138,7 +141,7 @@ async def _scope(arguments: Namespace, stores: Stores) -> ErasureScope:
 
 
 def _elsewhere(session: Session) -> Mapping[str, str]:
-    """Return the places that the command cannot erase. A store has fewer than a stack."""
+    """Return the data that the command cannot erase. A store has fewer such data than a stack."""
     if isinstance(session.place, StorePlace):
         return {place: words for place, words in ELSEWHERE.items() if place not in OF_A_STACK}
     return ELSEWHERE

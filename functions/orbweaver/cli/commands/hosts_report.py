@@ -1,4 +1,4 @@
-"""The commands `hosts`, a crawl's hosts, and `report`, requests and omissions of a crawl."""
+"""`hosts` shows a crawl's hosts. `report` shows its requests, and the URLs that it left out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TITLES = {
     COUNTER: "omitted parts of pages",
     NEEDS_RENDERING: "pages that need scripts",
 }
-# How to avoid a reason, unless the reason itself suggests it.
+# What users can do about a reason, unless the name of the reason makes it clear.
 REMEDIES: Mapping[str, str] = {
     Reason.CONTENT_TYPE: "--exclude avoids the requests, --bodies all stores such files",
     Reason.HTTP_CLIENT_ERROR: "`orbweaver explain URL` names the page with the link; `orbweaver"
@@ -178,7 +178,7 @@ def _kind(one: RequestKind) -> tuple[str, ...]:
 
 
 def spared_lines(found: Report) -> list[str]:
-    """Describe late links (requested after all others), and how to request them."""
+    """Describe a crawl's late links (requested after all others), and how to request them."""
     told, crawl = found.spared, found.crawl
     if not told.links:
         return []
@@ -201,7 +201,7 @@ def spared_lines(found: Report) -> list[str]:
 
 
 def _exclusions(told: Requests) -> list[str]:
-    """Format exclusion patterns as options, each with the requests and dollars that it saves."""
+    """Format exclusion patterns as options, each with the requests and dollars saved."""
     if not told.suggested:
         return []
     saving = {one.exclude: (one.saves_requests, price(one.saves_usd)) for one in told.kinds}

@@ -1,8 +1,8 @@
-"""`init`, `check`, and plans of crawls from a definition and options.
+"""The commands `init` and `check`, and plans of crawls from a definition and options.
 
-An option replaces the value of the definition, also a whole list. `seeds_file` is relative to the
-folder of the definition. Errors name the key (`limits.pages`) in a file, or the option
-(`--max-pages`) on the command line.
+An option replaces the whole value of the definition, even if it is a list. The path in `seeds_file`
+is relative to the folder of the definition. Errors name the key (`limits.pages`) in a file, or the
+option (`--max-pages`) on the command line.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ HOUR_MS = 3_600_000
 
 
 def plan_from(file: Path, parts: Mapping[str, Any], around: CliContext) -> CrawlSpec:
-    """Read a definition and replace parts of it. Raises UsageError with all problems."""
+    """Read a definition, and replace `parts` of its plan. Raises UsageError with all problems."""
     base, problems = _read(file, around)
     plan = replace(base, **parts)
-    # A problem with a value does not matter if an option replaces the value.
+    # Problems with values of the file are ignored if options replace these values.
     replaced = {PATHS[part] for part in parts if part in PATHS}
     if "seeds" in replaced:
         replaced.add(SEEDS_FILE)
@@ -64,7 +64,7 @@ def plan_from(file: Path, parts: Mapping[str, Any], around: CliContext) -> Crawl
 
 
 def plan_in(file: Path, around: CliContext) -> CrawlSpec:
-    """Read a whole definition. Raises UsageError with all problems."""
+    """Read the plan of a definition. Raises UsageError with all problems."""
     plan, problems = _read(file, around)
     now_ms = around.clock.now_ms()
     _refuse(file, (*problems, *definition.check(plan, problems, now_ms)), around)
@@ -74,7 +74,10 @@ def plan_in(file: Path, around: CliContext) -> CrawlSpec:
 def _unfit(
     plan: CrawlSpec, parts: Mapping[str, Any], known: Problems
 ) -> Iterator[DefinitionProblem]:
-    """Yield the problems of a plan, named by key or option."""
+    """Yield the problems of a plan.
+
+    A problem in `parts`, which options set, names the option. Others name the key.
+    """
     paths = {PATHS.get(part, part) for part in parts}
     yield from (one for one in definition.check(plan, known) if one.path not in paths)
     for error in problems_of(plan):
@@ -94,7 +97,10 @@ def _read(file: Path, around: CliContext) -> tuple[CrawlSpec, Problems]:
 
 
 def document_in(file: Path, around: CliContext) -> tuple[object, str, Problems]:
-    """Decode a definition, and read its `seeds_file`."""
+    """Decode a definition, and read its `seeds_file`.
+
+    Returns the document, the lines of the seeds file, and problems with that file.
+    """
     path = around.folder / file
     if not path.exists():
         raise UsageError(f"there is no {file}: `orbweaver init {file}` creates one")
@@ -147,7 +153,7 @@ def _decoded(file: Path, content: str) -> object:
 
 
 def _refuse(file: Path, problems: Problems, around: CliContext) -> None:
-    """Raise UsageError with all problems, if there are any. Problems in TOML have line numbers."""
+    """Raise UsageError with all problems, if any. Problems in TOML have line numbers."""
     if not problems:
         return
     lines = {} if _is_json(file) else lines_of_keys(_text(around.folder / file, file))
@@ -183,7 +189,7 @@ def init(arguments: Namespace, around: CliContext) -> int:
 
 
 def check(arguments: Namespace, around: CliContext) -> int:
-    """Describe a definition. Raises UsageError with all problems."""
+    """Print the actions of a crawl by a definition. Raises UsageError with all problems."""
     file: Path = arguments.file
     plan = plan_in(file, around)
     crawl = crawl_of(plan, around.clock.now_ms())
@@ -201,7 +207,7 @@ def check(arguments: Namespace, around: CliContext) -> int:
 
 
 def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
-    """Yield label and sentence for everything that a crawl would do."""
+    """Describe the actions of a crawl, as pairs of a label and a sentence."""
     yield "name", f"{crawl.name}: runs of this name share which URLs they have seen"
     own, never = _inward(crawl)
     yield from _begins(crawl, plan, own)
@@ -253,7 +259,7 @@ def _begins(crawl: Crawl, plan: CrawlSpec, own: tuple[str, ...]) -> Iterator[tup
     yield "begins", f"at {_some(crawl.seeds)}" if crawl.seeds else "at sitemaps only"
     if own:
         yield "begins", f"on this machine only at {_some(own)}: a stack on AWS refuses that"
-    # The same URL in different spellings counts as a duplicate.
+    # Two spellings of the same URL count as a duplicate.
     named = Counter(canonicalize(seed, tracking=crawl.removed_parameters) for seed in plan.seeds)
     if twice := tuple(seed for seed, times in named.items() if times > 1):
         yield "begins", f"once at each seed; given more than once: {_some(twice)}"
@@ -264,7 +270,7 @@ def _begins(crawl: Crawl, plan: CrawlSpec, own: tuple[str, ...]) -> Iterator[tup
 
 
 def _inward(crawl: Crawl) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return seeds that only a crawl on this machine requests, and seeds that no crawl requests."""
+    """Return the seeds that only a crawl on this machine requests, and seeds never requested."""
     origins, here = origins_of(crawl), parse_allowed(THIS_MACHINE)
     own, never = [], []
     for seed in (*crawl.seeds, *crawl.sitemap_urls):

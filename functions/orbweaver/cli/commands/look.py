@@ -44,7 +44,7 @@ from orbweaver.model.ports import Files
 from orbweaver.model.version import NEWER, REMEDY
 
 CRAWLS_SHOWN = 10
-# Parts in a page's `cut` that concern its text, and its body.
+# For a text or a body: the names of parts in a record's `cut` (omitted parts) that concern it.
 OF = {"text": ("body", "unread", "text", "layout", "text_chars"), "body": ("body", "headers")}
 
 
@@ -124,7 +124,7 @@ async def pages(arguments: Namespace, around: CliContext) -> int:
 
 
 async def _point_back(session: Session, crawl: Crawl, around: CliContext) -> None:
-    """Name the previous run if this one has no records. A name means the newest run."""
+    """Name the run before `crawl`. Users who give a name might mean that run."""
     runs = [run for run in await session.control.crawls() if run.name == crawl.name]
     older = [run.id for run in runs if run.started_at_ms < crawl.started_at_ms]
     if older:
@@ -135,7 +135,7 @@ async def page(arguments: Namespace, around: CliContext) -> int:
     url = canonical(arguments.url)
     async with chosen(arguments, around) as session:
         crawl = await session.control.find(arguments.crawl) if arguments.crawl else None
-        # The URL as typed, because each crawl strips its own parameters.
+        # The URL is passed as typed, because each crawl removes its own set of URL parameters.
         records = await session.control.page(arguments.url, crawl)
         if records and (part := _part_asked(arguments)) is not None:
             file = arguments.screenshot
@@ -174,7 +174,7 @@ async def _pour(
     what: PagePart,
     file: str | None,
 ) -> int:
-    """Write the newest stored body or main text, or write the screenshot to a file."""
+    """Write the newest stored `what`: body, main text, or (only to a file) screenshot."""
     for record in records:
         stored = await read_stored(files, record, what)
         if stored is Missing.NOT_KEPT:
@@ -208,7 +208,7 @@ def _line(record: PageRecord) -> str:
 
 
 async def export(arguments: Namespace, around: CliContext) -> int:
-    """Write page records of a crawl, a day, or a crawl's day into files."""
+    """Write the page records of a crawl, of a day, or of a crawl on one day into files."""
     formats = arguments.format or export_files.FORMATS
     file = None
     if arguments.out is not None:
@@ -225,7 +225,7 @@ async def export(arguments: Namespace, around: CliContext) -> int:
         folder = arguments.out or (export_files.OUT / crawl.id if crawl else export_files.OUT)
         place = around.folder / folder
         if crawl is not None and file is not None:
-            # An id means that run, a name all runs of the crawl.
+            # An id exports that run, and a name exports all runs of the crawl.
             is_id = arguments.crawl == crawl.id
             runs = (crawl,) if is_id else await session.control.with_same_crawl(crawl)
             written = shown_as(await write_one(session, runs, file), folder)

@@ -1,9 +1,9 @@
 """`metrics`: serve metrics of running crawls to Prometheus until interrupted.
 
-- A crawl's counters are read at most every `READ_MS`, regardless of the number of scrapers. The
-  list of crawls is read at most every `LIST_MS`, because that scans a whole table.
+- The counters of a crawl are read at most every `READ_MS`, however many scrapers ask. The list of
+  crawls is read at most every `LIST_MS`, because reading it scans a table.
 - An ended crawl is shown for `SHOWN_MS`, so that its last numbers are scraped.
-- If the stack does not answer, the scrape fails, because old numbers would look new.
+- If the stack does not answer, the scrape fails. Otherwise old numbers would look new.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def metrics(arguments: Namespace, around: CliContext) -> int:
 
 
 def address(text: str) -> tuple[str, int]:
-    """Parse an address: `127.0.0.1:9464`, `[::1]:9464`, `:9464`."""
+    """Parse a typed address to host and port: `127.0.0.1:9464`, `[::1]:9464`, `:9464`."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004 - the highest port
         raise UsageError(f"--listen: {text[:60]!r} is no address: give HOST:PORT, like {LISTEN}")
@@ -58,7 +58,7 @@ def address(text: str) -> tuple[str, int]:
 
 @dataclass(slots=True, kw_only=True)
 class Board:
-    """Metrics of crawls, read on demand. It is a collector of Prometheus's client."""
+    """Metrics of crawls, read on demand. Implements a collector of Prometheus's client library."""
 
     session: Session
     one: str | None = None
@@ -131,7 +131,7 @@ def scraping(board: Board) -> Callable[[web.Request], Awaitable[web.Response]]:
 
 @asynccontextmanager
 async def listening(app: web.Application, host: str, port: int) -> AsyncIterator[list[str]]:
-    """Serve an application within the context. Yields its URLs without a trailing slash."""
+    """Serve an application in an `async with` block. Yields its URLs without a trailing slash."""
     from aiohttp import web
 
     runner = web.AppRunner(app, access_log=None)

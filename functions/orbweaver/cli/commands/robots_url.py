@@ -1,6 +1,7 @@
 """The commands `robots` and `url`, which apply the rules of a crawl. They need no stack.
 
-If a stack is named or runs on this machine, `url` reports whether that stack would connect.
+If a stack is named or runs on this machine, `url` reports whether that stack would connect to the
+URL's host.
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ def url(arguments: Namespace, around: CliContext) -> int:
 
 
 def _asked(url: str, crawl: Crawl, allowed: Allowed | None) -> dict[str, str | None]:
-    """Return why no stack requests a URL, or that only a stack on this machine does."""
+    """Return why no stack would request a URL, or that only a stack on this machine would.
+
+    `allowed` are the addresses that the named or running stack can connect to.
+    """
     named = origins_of(crawl)
     why = never_requested_reason(url, PUBLIC_ONLY if allowed is None else allowed, named)
     local = parse_allowed(THIS_MACHINE)
@@ -85,7 +89,7 @@ def _asked(url: str, crawl: Crawl, allowed: Allowed | None) -> dict[str, str | N
 
 
 def _allowed(arguments: Namespace, around: CliContext) -> Allowed | None:
-    """Return the addresses that a named or running stack may connect to. None without a stack."""
+    """Return the addresses that a named or running stack can connect to. None: no stack."""
     named = arguments.target is not None or arguments.port is not None
     if not named and not around.machine.local():
         return None
@@ -107,7 +111,7 @@ async def robots(arguments: Namespace, around: CliContext) -> int:
         **_decision(ruling, target, token_of(agent)),
         "bytes": len(entry.body) if entry and entry.body is not None else None,
     }
-    # The text of "why" contains line and rule.
+    # `line` and `rule` are not printed, because the text of `why` contains both.
     answer(arguments, around, body, *_lines({**body, "line": None, "rule": None}))
     return OK
 

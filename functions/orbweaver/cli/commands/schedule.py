@@ -93,7 +93,7 @@ def _row(coming: Coming) -> tuple[str, ...]:
 
 
 def _told(coming: Coming) -> dict[str, Any]:
-    """Return a schedule for JSON, without its definition, which may contain secrets."""
+    """Return a schedule for JSON, without its definition, which can contain secrets."""
     scheduled = coming.scheduled
     return {
         "type": "schedule",

@@ -1,8 +1,8 @@
 """`scrape`: print one web page, fetched and parsed as in a crawl.
 
-robots.txt, the host's delay, redirects, charset and limits apply as in a crawl. It shares the
-hosts' delays with the crawls of the store in this folder, or in `--store`. It makes one attempt and
-stores no record. The exit code is 1 if the page could not be read or an item is invalid.
+robots.txt, the host's delay, redirects, charset and limits apply as in a crawl. The command keeps
+the delay to requests of crawls in the store of this folder, or of `--store`. It makes one attempt
+and stores no record. The exit code is 1 if the page could not be read or an item is invalid.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _crawl_of(arguments: Namespace, around: CliContext) -> Crawl:
 
 @asynccontextmanager
 async def _previewer(arguments: Namespace, around: CliContext) -> AsyncIterator[SeedPreviewer]:
-    """Open the store of this folder, or a temporary store."""
+    """Open the store of this folder or of the options, or else a temporary store."""
     folder = around.folder / (arguments.store or STORE)
     with TemporaryDirectory(prefix="orbweaver-") as temporary:
         place = folder if is_store(folder) else Path(temporary) / STORE
@@ -82,7 +82,7 @@ async def _previewer(arguments: Namespace, around: CliContext) -> AsyncIterator[
 
 
 def _object(found: SeedReading, with_items: bool) -> Mapping[str, Any]:
-    """Return the page or the error as one JSON object."""
+    """Return the fetched page, or the reason why there is none, as one JSON object."""
     preview, reading = found.preview, found.reading
     body: dict[str, Any] = {
         "url": preview.url,
@@ -109,7 +109,7 @@ def _object(found: SeedReading, with_items: bool) -> Mapping[str, Any]:
 
 
 def _document(found: SeedReading) -> dict[str, Any]:
-    """Return main text and title of the page, as in a crawl's `texts`."""
+    """Return the main text and title of the page, in the form of a crawl's table `texts`."""
     kept = None if found.reading is None else found.reading.kept
     known = dict.fromkeys(("title", "description", "language", "text", "markdown"))
     if kept is None or kept.conversion is None:

@@ -1,8 +1,8 @@
-"""`serve`: run a store until stopped: workers, schedules, webhooks, the HTTP API, metrics.
+"""`serve`: run a store's workers, schedules, webhooks, HTTP API and metrics until stopped.
 
-It exports each crawl that ends to `out/<crawl>`, where `query` finds it. With `--out`, it exports
-each day once the day is over, as a stack does every night. An export is a separate process, because
-it would block the event loop.
+Each crawl that ends is exported to `out/<crawl>`, where `query` finds the files. With `--out`, each
+day is exported once it is over, as a stack does every night. An export runs in a separate process,
+because it would block the event loop.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from orbweaver.cli.context import CliContext
 
 LISTEN = "127.0.0.1:8787"
-# Interval of the check for past days, and the maximum number of missed days to export.
+# Interval of the check for past days without an export, and the maximum number of such days.
 LOOK_MS, DAYS_MAX = 10 * 60_000, 7
-# Interval of the check for ended crawls. `orbweaver crawl` has `ENDED_WAIT_MS` to start writing its
-# own files.
+# Interval of the check for ended crawls. An ended crawl is exported only after `ENDED_WAIT_MS`,
+# because `orbweaver crawl` might write its files.
 ENDED_LOOK_MS, ENDED_WAIT_MS = 5_000, 10_000
 
 
@@ -77,7 +77,7 @@ async def serve(arguments: argparse.Namespace, around: CliContext) -> int:
 
 
 class DailyExport:
-    """Exports past days into a folder. A day is complete when its manifest exists."""
+    """Exports past days into a folder. A day is exported completely when its manifest exists."""
 
     def __init__(
         self, session: Session, place: Path, export: Callable[[str], Awaitable[object]]
@@ -86,7 +86,7 @@ class DailyExport:
         self._next_ms = 0
 
     async def poll(self) -> None:
-        """Export past days. A failed export is retried at a later call."""
+        """Export past days that have no export yet. A later call retries a failed export."""
         now_ms = self._session.ports.clock.now_ms()
         if now_ms < self._next_ms:
             return
@@ -102,7 +102,7 @@ class DailyExport:
 class EndedExport:
     """Exports crawls that end while this process runs, each into its own folder.
 
-    It skips a crawl with a manifest: `orbweaver crawl` on the same store writes its own files.
+    A crawl whose folder has a manifest is skipped, because `orbweaver crawl` wrote its files.
     """
 
     def __init__(
@@ -111,11 +111,11 @@ class EndedExport:
         self._session, self._out, self._export = session, out, export
         self._since_ms = session.ports.clock.now_ms()
         self._next_ms = 0
-        # Earliest time of a retry, by id of a crawl whose export began.
+        # By crawl id: the time before which a crawl is not exported again after a failure.
         self._again_ms: dict[str, int] = {}
 
     async def poll(self) -> None:
-        """Export ended crawls. A failed export is retried at a later call."""
+        """Export ended crawls that have no export yet. A later call retries a failed export."""
         now_ms = self._session.ports.clock.now_ms()
         if now_ms < self._next_ms:
             return
@@ -134,7 +134,7 @@ class EndedExport:
 
 
 def ended_export(session: Session, store: Path, around: CliContext) -> EndedExport:
-    """Return an exporter that writes a store's crawls to `out` in the command's folder."""
+    """Return an exporter that writes each ended crawl of a store to `out` in the current folder."""
     out = around.folder / OUT
 
     async def export(crawl_id: str) -> None:
@@ -147,7 +147,10 @@ def ended_export(session: Session, store: Path, around: CliContext) -> EndedExpo
 def _exporting(
     store: Path, place: Path, around: CliContext, by: str = "--day"
 ) -> Callable[[str], Awaitable[object]]:
-    """Return a function that runs `orbweaver export` for a day or a crawl in a subprocess."""
+    """Return a function that runs `orbweaver export` to the folder `place` in a subprocess.
+
+    Its argument is a day, or the crawl if `by` is `--crawl`.
+    """
     words = ["-m", "orbweaver.cli.main", "export", "--store", str(store), "--out", str(place)]
 
     async def export(what: str) -> None:

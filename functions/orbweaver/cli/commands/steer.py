@@ -28,7 +28,7 @@ from orbweaver.cli.stack import ENDPOINT, PORT, REGIONS, export_line, port_optio
 from orbweaver.model.crawl import State
 from orbweaver.model.settings import STACK
 
-# Context key whose value is a file.
+# The context key whose value is the path of a file.
 EXTRACTOR = "extractor"
 THEN = {
     "pause": "packs in flight finish; `orbweaver resume {id}` continues it",
@@ -96,7 +96,7 @@ def deploy(arguments: Namespace, around: CliContext) -> int:
 def destroy(arguments: Namespace, around: CliContext) -> int:
     environment, context, name = _stack_of(arguments, around)
     around.note(f"removing the stack {name!r} {_whereabouts(environment)}")
-    # On AWS, CDK asks.
+    # Only for an emulator, because CDK itself asks for a confirmation on AWS.
     asked = environment.get(ENDPOINT) and not arguments.yes
     if asked and not confirmed(
         around, "destroy", "this deletes its tables and its bucket: remove it?"
@@ -110,7 +110,7 @@ def destroy(arguments: Namespace, around: CliContext) -> int:
 
 
 def _whereabouts(environment: Mapping[str, str]) -> str:
-    """Describe where a command acts, and the option for another place."""
+    """Describe which account or emulator a command changes, and how to choose another one."""
     endpoint = environment.get(ENDPOINT)
     if endpoint:
         return f"on this machine, at {endpoint}; --target aws selects the AWS account"
@@ -118,7 +118,7 @@ def _whereabouts(environment: Mapping[str, str]) -> str:
 
 
 def context_of(arguments: Namespace, around: CliContext) -> dict[str, str]:
-    """Return the context keys of the options. Files are relative to the current folder."""
+    """Return the CDK context that the options set. Paths are relative to the current folder."""
     context = dict(arguments.context)
     if context.get(EXTRACTOR):
         context[EXTRACTOR] = str(around.folder / context[EXTRACTOR])
@@ -128,7 +128,7 @@ def context_of(arguments: Namespace, around: CliContext) -> dict[str, str]:
 def _stack_of(
     arguments: Namespace, around: CliContext
 ) -> tuple[Mapping[str, str], dict[str, str], str]:
-    """Return environment, context and name of the stack. --stack is the same as -c stack_name."""
+    """Return the stack's environment, CDK context and name, from --stack or `-c stack_name`."""
     environment, context = environment_in(arguments, around), context_of(arguments, around)
     if arguments.stack != STACK:
         if context.get("stack_name", arguments.stack) != arguments.stack:

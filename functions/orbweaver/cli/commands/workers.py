@@ -1,8 +1,8 @@
-"""`workers is_off | on | status`: the kill switch of a stack, without a deployment.
+"""`workers off | on | status`: stop and start all workers of a stack without a deployment.
 
-It switches all event sources of the worker, and of the renderer if there is one. Batches in flight
-finish. Messages stay in their queues. The command ends when every source is switched, or lists the
-sources that are not. A deployment does not change the switch.
+The command switches all event sources of the worker and, if there is one, of the renderer. Current
+batches finish, and all other messages remain in their queues. The command ends when all sources are
+switched, or lists the sources that are not. A deployment keeps the setting.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def workers(arguments: Namespace, around: CliContext) -> int:
 async def _switched(
     wanted: str, functions: Sequence[str], environment: Mapping[str, str], around: CliContext
 ) -> tuple[Source, ...]:
-    """Switch every source and wait until each is switched, at most `STEPS_MAX` times."""
+    """Switch all event sources, and check at most `STEPS_MAX` times whether they are switched."""
     machine = around.machine
     for _ in range(STEPS_MAX):
         found = ask_to_switch(machine, functions, environment, on=wanted == WANTED["on"])

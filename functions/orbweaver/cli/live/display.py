@@ -1,8 +1,9 @@
-"""Display of progress: a live screen on a terminal, lines or JSON elsewhere.
+"""Show the progress of a crawl: a live screen on a terminal, otherwise lines or JSON.
 
 With `--json` every line of the standard output is an object: `step`, `progress`, and at the end one
-`result`. The screen uses the terminal's alternate buffer, as editors do, so the previous content
-returns. If the crawl has not ended when the screen closes, its last state is printed once.
+`result`. The screen uses the terminal's alternate buffer, as editors do, so closing it restores the
+previous content. If the crawl has not ended when the screen closes, the last state of the crawl is
+printed once.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """Progress output of a command. This base class shows nothing."""
+    """Shows steps and progress of a command. This base class shows nothing."""
 
     def say(self, said: str) -> None:
-        """Show a step."""
+        """Show that a command begins a step, described by a text."""
 
     def show(self, view: View) -> None:
-        """Show the progress. Called on every update."""
+        """Show the progress of a crawl. Called for each reading, and every second in between."""
 
     def close(self) -> None:
         """Restore the terminal."""
 
 
 class Lines(Display):
-    """A line for each step, and progress lines: frequent at first, later once a minute."""
+    """Writes a line for each step, and progress lines: every 3 s at first, later once a minute."""
 
     every_ms = 3_000
-    # The interval is a tenth of the elapsed time, so logs of long crawls stay short.
+    # The interval between lines grows with the elapsed time, so that logs of long crawls are short.
     every_share, every_ms_max = 0.1, 60_000
 
     def __init__(self, out: TextIO) -> None:
@@ -45,14 +46,14 @@ class Lines(Display):
         self._shown_ms = -self.every_ms
 
     def _every_ms(self, view: View) -> float:
-        """Return the time between progress lines. It is short while the stack does not answer."""
+        """Return the interval between lines. It is short while the stack does not answer."""
         if view.is_stale:
             return self.every_ms
         grown_ms = view.elapsed_s * 1000 * self.every_share
         return max(self.every_ms, min(grown_ms, self.every_ms_max))
 
     def _due(self, view: View) -> bool:
-        """Return True if a view is new or stale, and the last line is old enough."""
+        """Return True if a view is new or stale, and the last line is older than the interval."""
         news = not view.age_ms or view.is_stale
         return news and view.now_ms - self._shown_ms >= self._every_ms(view)
 
@@ -69,7 +70,7 @@ class Lines(Display):
 
 
 class JsonDisplay(Lines):
-    """A JSON object for each step, and one for the progress every two seconds."""
+    """Writes a JSON object for each step, and one for the progress every two seconds."""
 
     every_ms = 2_000
     every_share = 0.0
@@ -85,7 +86,7 @@ class JsonDisplay(Lines):
             self.put({"type": "progress", **as_json(view)})
 
     def put(self, body: Mapping[str, Any]) -> None:
-        """Write one object. It is ASCII, so that it cannot control a terminal."""
+        """Write a JSON object as one line of ASCII, which cannot control a terminal."""
         print(json.dumps(body, ensure_ascii=True), file=self._out, flush=True)
 
 
@@ -94,7 +95,7 @@ def _no_footer(_: View) -> str:
 
 
 class Panel(Display):
-    """A screen that is redrawn in place. `footer` describes the effect of Ctrl-C."""
+    """A live screen that is redrawn in place. `footer` returns a text on the effect of Ctrl-C."""
 
     def __init__(
         self,
@@ -106,7 +107,8 @@ class Panel(Display):
 
         from orbweaver.cli.live.interpolation import ViewInterpolator
 
-        # Console reads NO_COLOR and TERM there, and the size if the terminal does not report it.
+        # Console takes NO_COLOR and TERM from the environment, and the size if the terminal does
+        # not report it.
         self._console: Console = Console(
             file=out, highlight=False, soft_wrap=True, _environ=environment
         )

@@ -1,8 +1,9 @@
-"""Interpolates the numbers on the screen, because workers commit many URLs at once.
+"""Interpolate the numbers on the screen. Otherwise they jump, because a commit has many URLs.
 
-Shown values are between the last two readings whose number of done URLs differs. They move in about
-the time between these readings, so they lag by that time. If the crawl has ended, is paused or was
-silent, the reading itself is shown.
+Shown values are between the last two readings whose number of done URLs differs. They change from
+one to the other in about the time between these readings, so they lag by that time. If the crawl
+has ended, is paused or completed no URL for a while, the last reading is shown without
+interpolation.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from orbweaver.control.progress.spending import budgets_of
 from orbweaver.control.progress.status import WORKING, View
 from orbweaver.model.crawl import Counters
 
-# Readings further apart are not interpolated.
+# Maximum time between two readings that are interpolated.
 SPAN_MS_MAX = 8_000
 EARLY = 0.75
 
 
 class ViewInterpolator:
-    """Interpolates between successive views."""
+    """Interpolates the numbers between successive views."""
 
     def __init__(self) -> None:
         self._from: Mapping[str, int] = {}
@@ -42,7 +43,8 @@ class ViewInterpolator:
             shown, apart_ms = self._at(now_ms), now_ms - self._began_ms
             glides = 0 < apart_ms <= SPAN_MS_MAX
             self._from, self._began_ms = (shown if glides else total), now_ms
-            # After an early reading, the next one comes at about the usual distance.
+            # If this reading came early, the next reading still comes after about the usual
+            # interval.
             self._span_ms = max(apart_ms, round(self._span_ms * EARLY)) if glides else 0
         self._to, self._done = total, done
         return _with(view, self._at(now_ms))

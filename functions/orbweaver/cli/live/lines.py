@@ -26,11 +26,13 @@ STOPS: Mapping[str, str] = {
     Stop.CANCELLED: "it was cancelled",
     Stop.NOTHING_NEW: "the links left bring next to nothing new",
 }
-# Depths of queues are approximate, so a short silence means nothing.
+# Empty queues are reported after this time, because counts of messages are approximate.
 IDLE_MS_MIN = 10_000
-# A retry or a host's pause takes about this long. A longer silence is reported.
+# A crawl that completes no URL for this time is reported. A retry or a block of a host takes about
+# as long.
 QUIET_MS_MIN = 45_000
-# A limit used up to this share can delay requests. It is reported after this time without outcomes.
+# A limit used up to this share can delay requests. That is reported if no URL is completed for this
+# time.
 HOLDING_SHARE, HOLDING_MS_MIN = 0.5, 5_000
 HOLDING_BUDGETS = ("bytes", "dollars")
 
@@ -40,14 +42,14 @@ def heading(view: View) -> str:
 
 
 def state(view: View) -> str:
-    """Return a crawl's state, and why it ends or ended."""
+    """Return a crawl's state, and the reason if it is stopping or has ended."""
     crawl = view.crawl
     why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
     return f"{crawl.state}: {why}" if why else str(crawl.state)
 
 
 def rows(view: View) -> list[tuple[str, str]]:
-    """Return all facts of a view: label and text."""
+    """Return all facts of a view as pairs of a label and a text."""
     elapsed = text.clock(view.elapsed_s)
     found = [
         ("pages", pages(view)),
@@ -88,7 +90,7 @@ def line(view: View) -> str:
 
 
 def pages(view: View) -> str:
-    """Count fetched pages, done and known URLs, and pages per second."""
+    """Describe the numbers of fetched pages, of done and known URLs, and of pages per second."""
     counters = view.reading.status.counters
     seeds = count_unread_seeds(view.reading.status) if view.reading.idle else 0
     if seeds and not view.ended:
@@ -106,7 +108,7 @@ def left(view: View) -> str:
 
 
 def _only_waits(view: View) -> bool:
-    """Return True if all URLs left wait for a retry or response, so the pace predicts nothing."""
+    """Return True if all open URLs wait for a retry or a response. Then a forecast is useless."""
     counters = view.reading.status.counters
     waits = counters.done + counters.retrying >= counters.claimed or view.quiet_ms >= SILENT_MS_MIN
     return bool(view.reading.waiting) and waits
@@ -142,7 +144,10 @@ def counted(reasons: Mapping[str, int]) -> str:
 
 
 def reasons(view: View, outcome: str) -> str:
-    """Count the reasons of an outcome, with causes for an unreachable robots.txt."""
+    """Format the reasons of an outcome with their numbers.
+
+    An unreachable robots.txt is shown with its causes.
+    """
     named: dict[str, int] = {}
     for reason, number in view.reasons(outcome).items():
         causes = view.reasons(reason) if reason == Reason.ROBOTS_UNREACHABLE else {}
@@ -158,7 +163,7 @@ def items(view: View) -> str:
 
 
 def left_out(view: View) -> str:
-    """Count omitted links by reason. `orbweaver report` gives details."""
+    """Format the numbers of links that were left out, by reason."""
     refused = view.reasons("refused").items()
     return counted({short_of(Refusal, why): number for why, number in refused})
 
@@ -185,7 +190,7 @@ def cost(view: View) -> str:
 
 
 def limits(view: View) -> str:
-    """Return the used part of each limit, and the number of late links (requested last)."""
+    """Describe how much of each limit is used, and how many late links (requested last) exist."""
     said = " · ".join(budget.said for budget in view.budgets)
     number, exact = status.count_late_links(view)
     if number:
@@ -196,7 +201,7 @@ def limits(view: View) -> str:
 
 
 def queue(view: View) -> str:
-    """Count queued messages. Empty for an ended crawl, because they belong to other crawls."""
+    """Describe the queued messages. "" for an ended crawl: messages belong to other crawls."""
     depths = view.reading.depths
     if depths is None or view.ended:
         return ""
@@ -204,13 +209,13 @@ def queue(view: View) -> str:
     pairs = zip(numbers, ("waiting", "in flight", "delayed"), strict=True)
     words = " · ".join(f"{number:,} {word}" for number, word in pairs)
     if depths.in_work and not depths.waiting and depths.hidden_s:
-        # The queue does not show which message is hidden, or for how long.
+        # SQS does not report which messages are hidden, or for how long.
         words += f" (redelivered within {text.roughly(depths.hidden_s)} if the worker died)"
     return words
 
 
 def sequel(view: View) -> str:
-    """Return the runs that a run continues, and what remains of its limit."""
+    """Describe the runs that a run continues, and how much is left of its page limit."""
     crawl = view.crawl
     if not crawl.resumes:
         return ""
@@ -221,7 +226,7 @@ def sequel(view: View) -> str:
 
 
 def gone_on(crawl: Crawl) -> str:
-    """Return the runs that a new run continues, and what remains of its limit."""
+    """Describe the runs that a new run continues, and how much is left of its page limit."""
     runs = crawl.resumes[0]
     if len(crawl.resumes) > 1:
         runs += f" and {len(crawl.resumes) - 1} before it"
@@ -253,7 +258,7 @@ def dead(view: View) -> str:
 
 
 def notices(view: View) -> list[tuple[str, str]]:
-    """Return warnings with their fixes: label and text."""
+    """Return warnings with their fixes, as pairs of a label and a text."""
     found = []
     if view.is_stale and not view.ended:
         ago = text.roughly(view.age_ms / 1000)
@@ -287,7 +292,7 @@ def notices(view: View) -> list[tuple[str, str]]:
 
 
 def _held(view: View) -> str:
-    """Return when the message of a dead worker becomes visible, if nothing else moves."""
+    """Describe when messages of a dead worker are redelivered. "" if more messages are queued."""
     depths = view.reading.depths
     if depths is None or depths.waiting or not (depths.in_work and depths.hidden_s):
         return ""

@@ -1,8 +1,8 @@
 """The live screen: blocks of lines that fit any terminal.
 
-Nothing scrolls: lines are never wider than the terminal, and never more than its rows. A block has
-several sizes, each with a rank. While the screen is too high, the block whose size has the highest
-rank shrinks to its next size. Colours only repeat the information of words and shapes.
+The screen does not scroll: it has at most the terminal's columns and rows. A block has several
+sizes, each with a rank. While all blocks together are too high, the block whose current size has
+the highest rank shrinks to its next size. All information is also readable without colours.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from orbweaver.control.progress.status import View
 from orbweaver.model.crawl import State
 from orbweaver.model.outcome import Outcome
 
-# Longer lines are hard to read.
+# Maximum width, because longer lines are hard to read.
 COLUMNS_MAX = 140
 LABEL_COLUMNS = 10
 # Characters of bars, and the mark of a missing measurement.
 EIGHTHS, STEPS, UNSEEN = " ▁▂▃▄▅▆▇█", 8, "·"
 HOST_COLUMNS_MIN, HOST_COLUMNS_MAX = 18, 48
-# Places of line breaks: after a semicolon, before a middle dot.
+# A line can be broken after a semicolon and before a middle dot.
 PARTS = re.compile("(?<=;) | (?=· )")
 STATES = {
     State.RUNNING: "bold green",
@@ -51,16 +51,16 @@ STANDINGS = {
 }
 
 
-# From this share on, a budget is nearly used up.
+# From this used share on, a budget is shown as nearly used up.
 NEARLY = 0.9
 HEAD = ("host", "done", "queued", "failed", "paced at", "next request")
-# A rank, and the lines at this size.
+# A size of a block: its rank, and its lines.
 Size: TypeAlias = tuple[int, tuple[Text, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Lines in several sizes, largest first. After the last size the block disappears."""
+    """A part of the screen, in several sizes (largest first). The smallest can be dropped, too."""
 
     sizes: tuple[Size, ...]
 
@@ -94,7 +94,8 @@ def _shrink(left: list[list[Size]], lines: int) -> None:
         size = sizes.pop(0)
         room += len(size[1]) - len(sizes[0][1])
         given_up.append((sizes, size))
-    # The last step may free more lines than needed. Blocks that fit come back.
+    # The last step can free more lines than needed. Then earlier shrunk blocks get their previous
+    # size if it fits.
     for sizes, size in reversed(given_up):
         more = len(size[1]) - len(sizes[0][1])
         if more <= room:
@@ -146,7 +147,7 @@ def _gap(rank: int) -> Block:
 
 
 def _row(rank: int, label: str, said: Text, columns: int) -> Block:
-    """Format a labelled text: wrapped, or truncated to one line."""
+    """Make a block of a labelled text, with two sizes: wrapped, or truncated to one line."""
     if not said:
         return Block(sizes=())
     name = (label.ljust(LABEL_COLUMNS), "cyan")
@@ -154,7 +155,7 @@ def _row(rank: int, label: str, said: Text, columns: int) -> Block:
     if len(said) <= room:
         return _block(rank, Text.assemble(name, said))
     wrapped = _wrap(said.plain, room)
-    # A wrapped text has one style.
+    # A wrapped text has only one style, the first.
     style = said.style or (said.spans[0].style if said.spans else "")
     indent = " " * LABEL_COLUMNS
     whole = [Text.assemble(name, (wrapped[0], style))]
@@ -163,7 +164,7 @@ def _row(rank: int, label: str, said: Text, columns: int) -> Block:
 
 
 def _wrap(said: str, room: int) -> list[str]:
-    """Wrap a text between its parts, and within a part only if it is too long."""
+    """Wrap a text to `room` columns, if possible only between its parts (`PARTS`)."""
     lines: list[str] = []
     for part in PARTS.split(said):
         if lines and len(lines[-1]) + 1 + len(part) <= room:
@@ -242,7 +243,7 @@ def _limits(view: View) -> Text:
 
 
 def _hosts(view: View, columns: int) -> Block:
-    """Format hosts as a table. With little space it has fewer rows, busiest hosts first."""
+    """Make a block of a table of hosts, busiest hosts first. Smaller sizes have fewer rows."""
     ordered = sorted(view.hosts, key=lambda row: (-(row.queued or 0), -(row.done or 0)))
     if not ordered:
         return Block(sizes=())
@@ -253,7 +254,8 @@ def _hosts(view: View, columns: int) -> Block:
         lines = _table(ordered[:number], columns, asked=asked)
         if more:
             lines.append(Text(f"and {text.plural(more, 'more host')}", "dim"))
-        # The first rows are more important than the blocks after the table.
+        # The first rows have a low rank, because they are more important than the blocks below the
+        # table.
         sizes.append((30 if number == 1 else 65 if number <= 3 else 87, tuple(lines)))  # noqa: PLR2004
     return Block(sizes=tuple(sizes))
 
@@ -283,10 +285,10 @@ def _cells(row: HostRow, *, asked: bool) -> tuple[str, ...]:
 
 
 def sparkline(numbers: Sequence[float | None], columns: int, lines: int = 1) -> list[str]:
-    """Draw the last numbers as bars, one per column, newest on the right. The top line comes first.
+    """Draw the last `columns` numbers as bars in `lines` lines, newest on the right.
 
-    The highest number fills the height. Zero is the lowest bar. A missing measurement is a dot on
-    the bottom line.
+    The first string is the top line. The highest number fills the height. Zero is the lowest bar. A
+    missing measurement is a dot on the bottom line.
     """
     shown = list(numbers)[-columns:] if columns > 0 else []
     highest = max((number for number in shown if number is not None), default=0.0)

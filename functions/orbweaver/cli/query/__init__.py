@@ -1,10 +1,10 @@
-"""SQL over exports.
+"""Query exports with SQL.
 
-command   query
+command   the command `query`
 tables    tables and their files
-duckdb    execution with DuckDB
+duckdb    execution of queries with DuckDB
 cells     values as text and as JSON
 confined  queries from a browser, in a separate process
-child     the process of such a query
+child     the process of a query from a browser
 saved     built-in queries
 """

@@ -1,4 +1,4 @@
-"""Values of a result as exact text and as JSON."""
+"""Convert the values of a query's result to exact text and to JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMBERS = (int, float, Decimal)
 
 
 def is_number(value: object) -> bool:
-    """Return True for a number or None."""
+    """Return True for a number, or for None (a missing number)."""
     return value is None or (isinstance(value, NUMBERS) and not isinstance(value, bool))
 
 
@@ -47,7 +47,7 @@ def _moment(value: datetime) -> str:
     return value.isoformat(timespec=unit).removesuffix("+00:00") + "Z"
 
 
-# datetime comes before date, because it is a subclass.
+# The first matching type applies. datetime comes before date, because it is a subclass of date.
 SPELLINGS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (float, lambda value: value if math.isfinite(value) else str(value)),
     (datetime, _moment),
@@ -59,7 +59,7 @@ SPELLINGS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
 
 
 def distinct(names: Sequence[str]) -> Iterable[str]:
-    """Make column names unique."""
+    """Make column names unique, in the same order."""
     seen: dict[str, None] = {}
     for name in names:
         tries = itertools.chain((name,), (f"{name}_{number}" for number in itertools.count(2)))

@@ -1,10 +1,11 @@
 """The process that runs one query of a browser, within limits that the kernel enforces.
 
-- It reads the query from its input, writes the answer to its output, and ends. A query error goes
-  to the standard error, with exit status `REFUSED`. Output of libraries is discarded.
-- It has no environment, so no credentials, and works in an empty folder.
+- It reads the query from the standard input, writes the result to the standard output, and ends. A
+  query error goes to the standard error, with exit status `REFUSED`. Output of libraries is
+  discarded.
+- It has no environment variables, so no credentials. It works in an empty folder.
 - The kernel limits its memory, address space, file size and wall clock. DuckDB limits its own
-  memory and temporary files, and is locked down as for every query (cli/query/duckdb.py).
+  memory and temporary files, and is restricted as for every query (cli/query/duckdb.py).
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from orbweaver.cli.query.tables import Sheet
 from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END, cell_of
 
 REFUSED, NICE = 2, 10
-# The process uses 512 MB at most: DATA_BYTES, and about 50 MB of shared code. DuckDB gets less,
-# because it does not count fragments, single long values and a result on its way to Python.
+# The process uses 512 MB at most: DATA_BYTES, and about 50 MB of shared code. DuckDB gets less than
+# that, because it does not count fragmentation, single long values, and results that it passes to
+# Python.
 BOUNDS = QueryBounds(memory="192MB", spill="2GB", threads=2)
 DATA_BYTES = 448 * 2**20
 ADDRESS_BYTES = 3 * 2**30
@@ -44,13 +46,13 @@ ROWS_MAX, CELL_CHARS_MAX, ANSWER_CHARS_MAX = 1_000, 2_000, 4_000_000
 ROWS_AT_ONCE = 500
 STDOUT = 1
 PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
-# Includes blocks that could not be read back because memory was full.
+# This also matches errors on blocks that could not be read back because memory was full.
 OUT_OF_MEMORY = re.compile(r"out of memory|not enough memory|bad allocation", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildQuery:
-    """One query: its tables, its working folder, and the form of the answer."""
+    """One query, the tables, the working folder, and the form of the result."""
 
     sql: str
     sheets: Mapping[str, Sheet]
@@ -67,7 +69,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     os.nice(NICE)
     asked: ChildQuery = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - written by the parent
-    # Ends the process if the parent is gone.
+    # The timer ends the process if the parent process is gone.
     signal.setitimer(signal.ITIMER_REAL, asked.wall_s * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
@@ -82,12 +84,12 @@ def main() -> None:
     except MemoryError:
         code = _refused(TOO_LARGE)
     sys.stderr.flush()
-    # At an orderly exit DuckDB would report unfreed memory on the standard error.
+    # At a normal exit DuckDB would report unfreed memory on the standard error.
     os._exit(code)
 
 
 def _answer_alone() -> BinaryIO:
-    """Reserve the standard output for the answer, and discard other output."""
+    """Return the standard output for the result only. Output of libraries is discarded."""
     out = os.dup(STDOUT)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, STDOUT)
@@ -118,7 +120,7 @@ def _answer(asked: ChildQuery, out: BinaryIO) -> None:
 
 def _peak_bytes() -> int | None:
     """Return the peak memory of this process, or None on systems without /proc."""
-    # `ru_maxrss` includes the peak of the parent.
+    # `ru_maxrss` is not used, because it includes the peak of the parent process.
     with contextlib.suppress(OSError, LookupError):
         held = PEAK.findall(Path("/proc/self/status").read_text())
         return int(held[0]) * 1024
@@ -126,7 +128,7 @@ def _peak_bytes() -> int | None:
 
 
 def _as_rows(answer: Answer) -> dict[str, Any]:
-    """Return the first rows, with each cell as it is shown."""
+    """Return the first rows of a result as JSON, with each cell as the text to show."""
     rows: list[list[str | None]] = []
     numeric = [True] * len(answer.columns)
     room, more, long = ANSWER_CHARS_MAX, False, 0
@@ -154,7 +156,7 @@ def shortened(cell: str) -> str:
 
 
 def _as_csv(answer: Answer, out: BinaryIO) -> None:
-    """Write all rows as CSV. As in exports, no cell is a formula."""
+    """Write all rows as CSV. As in exports, cells cannot be formulas for spreadsheets."""
     out.write(BYTE_ORDER_MARK)
     out.write(_line(answer.columns))
     rows = iter(answer.rows)

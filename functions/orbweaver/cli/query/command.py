@@ -1,7 +1,8 @@
 """`query`: SQL over exports in a folder or of a stack, with the tables of Athena.
 
-CSV and JSON are exact and complete. On a terminal control characters are escaped; files contain
-them unchanged. The table format truncates cells and removes control characters.
+CSV and JSON contain all rows and exact values. On a terminal, control characters in them are
+escaped. In files they are unchanged. The table format truncates cells and removes control
+characters.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def query(arguments: Namespace, around: CliContext) -> int:
 
 
 def _sql(arguments: Namespace, around: CliContext) -> str | None:
-    """Return the query, or None for --list."""
+    """Return the SQL of the query: typed, piped in, or saved. None: --list was given."""
     given = [arguments.sql is not None, arguments.saved is not None, arguments.list]
     if sum(given) != 1:
         raise UsageError("orbweaver query: give one of SQL, --saved NAME and --list")
@@ -66,7 +67,11 @@ def _sql(arguments: Namespace, around: CliContext) -> str | None:
 def _tables(
     arguments: Namespace, around: CliContext, sql: str | None, folder: Path
 ) -> tuple[dict[str, Sheet], dict[str, Sheet]]:
-    """Return all tables, and the tables that the query references with their files fetched."""
+    """Return all tables, and the same tables for the query.
+
+    Only tables that the query references have rows in the second result. Their files are fetched
+    into `folder` if the exports are a stack's.
+    """
     if not arguments.target:
         source = arguments.source or OUT
         found = tables.exports_in(around.folder / source, source, arguments.day)

@@ -1,11 +1,11 @@
-"""SQL from a browser over tables of exports, in a separate process.
+"""Run SQL from a browser over tables of exports, in a separate process.
 
 - The query is untrusted. Even its parsing happens in a child process without environment, with
   limited memory, files and time (cli/query/child.py).
-- One query and one CSV export run at a time, so that their limits bound the whole machine. Further
-  ones wait.
-- The files of a stack's exports are fetched once, at most 1 GB per query. The console deletes them
-  when it ends.
+- One query and one CSV export run at a time, and further requests wait. So their limits also limit
+  the load of the machine.
+- Each file of a stack's exports is fetched once, at most 1 GB per query. The console deletes the
+  files when it ends.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _STARTS = (
 class ExportTables:
     """Tables of exports in a folder of this machine, or of a stack if `files` is given."""
 
-    # Folder of exports, and its name for messages.
+    # Folder of the exports, and the name of this folder in messages.
     source: Path
     named: Path
-    # For fetched files, and for data that does not fit into memory.
+    # Folder for fetched files, and for data of queries that does not fit into memory.
     folder: Path
     files: Files | None = None
     _turns: Mapping[str, asyncio.Lock] = field(
@@ -104,7 +104,7 @@ class ExportTables:
     async def _brought(
         self, files: Files, sql: str, sheets: Mapping[str, Sheet]
     ) -> Mapping[str, Sheet]:
-        """Fetch the files of the tables that a query references."""
+        """Fetch the files of the tables that a query references, and return the tables."""
         told = b"".join([piece async for piece in self._run(sql, _bare(sheets), "names")])
         taken = only(json.loads(told), sheets)
         if sum(self._fetched.values()) > KEPT_BYTES_MAX:
@@ -114,7 +114,10 @@ class ExportTables:
         return taken
 
     async def _run(self, sql: str, sheets: Mapping[str, Sheet], form: str) -> AsyncIterator[bytes]:
-        """Run the child process. Raises Refused with its error, or with the limit that ended it."""
+        """Run a query in a child process, and yield its output.
+
+        Raises Refused with the query's error, or with the limit that ended the process.
+        """
         with TemporaryDirectory(dir=self.folder, prefix="query-") as place:
             asked = ChildQuery(sql=sql, sheets=sheets, folder=Path(place), form=form)
             process = await asyncio.create_subprocess_exec(
@@ -131,7 +134,8 @@ class ExportTables:
             finally:
                 if process.returncode is None:
                     process.kill()
-                # The process ends only after its pipes are read, because one may be full.
+                # The process can end only after its pipes are read, because it might wait for a
+                # full pipe.
                 await process.communicate()
 
 
@@ -146,7 +150,7 @@ async def _heard(process: asyncio.subprocess.Process, asked: ChildQuery) -> Asyn
     until_s = loop.time() + asked.wall_s
     while True:
         try:
-            # The timeout excludes the time between yields.
+            # The time that the caller takes between two yields does not count towards the timeout.
             async with asyncio.timeout_at(until_s):
                 piece = await stdout.read(PIECE_BYTES)
         except TimeoutError as error:

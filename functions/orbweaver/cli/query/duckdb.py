@@ -1,9 +1,9 @@
-"""DuckDB over the tables of exports, for SQL that may come from another person.
+"""Run SQL over the tables of exports with DuckDB, even SQL that another person wrote.
 
-- It accepts one statement that reads: SELECT, WITH, VALUES, DESCRIBE, SHOW.
-- Before the query DuckDB is locked down for good. It reads only the files of the tables, reaches no
-  network, loads no extension and no Python variable, and accepts no settings.
-- Memory is limited, and so is the temporary folder for data that does not fit.
+- Only a single statement that reads is accepted: SELECT, WITH, VALUES, DESCRIBE, SHOW.
+- Before the query, settings of DuckDB are locked. Then it reads only the files of the tables, and
+  uses no network. It loads no extension and no Python variable, and accepts no settings.
+- The memory is limited, and so is the temporary folder for data that does not fit into memory.
 - Times are UTC on every machine, as in Athena.
 
 Source: duckdb.org/docs/2.0/operations_manual/securing_duckdb/overview.
@@ -30,7 +30,7 @@ from orbweaver.model.columns import Column, Type
 ROWS_AT_ONCE = 100
 INTERRUPTED_EVERY_S = 0.1
 CLOSED_UP = (
-    # DuckDB draws the bar on the standard output, which is for the answer.
+    # DuckDB would draw the bar on the standard output, which is for the result.
     "enable_progress_bar = false",
     "python_enable_replacements = false",
     "autoinstall_known_extensions = false",
@@ -53,11 +53,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryBounds:
-    """Limits of a query on this machine."""
+    """Limits of a query on this machine: memory, temporary files, threads."""
 
     memory: str = "1GB"
     spill: str = "20GB"
-    # None: number of cores.
+    # None: as many threads as cores.
     threads: int | None = None
 
 
@@ -66,7 +66,7 @@ USUAL = QueryBounds()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Result of a query: column names, and rows read on demand."""
+    """Result of a query: names of columns, and rows, which are read on demand."""
 
     columns: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
@@ -76,7 +76,8 @@ def referenced_tables(sql: str, sheets: Mapping[str, Sheet]) -> frozenset[str]:
     """Return the tables that a query references. Raises UsageError as `run_query` does."""
     import duckdb
 
-    # DuckDB binds the query here, and the query may name files and addresses.
+    # External access is off, because DuckDB resolves names here, and a query can name files and
+    # addresses.
     with duckdb.connect(config={"enable_external_access": "false"}) as connection:
         try:
             _check(duckdb, connection, sql)
@@ -88,12 +89,12 @@ def referenced_tables(sql: str, sheets: Mapping[str, Sheet]) -> frozenset[str]:
 
 
 def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
-    """Return the tables, with rows only if a query references them. Raises UsageError."""
+    """Return all tables, with rows only for tables that a query references. Raises UsageError."""
     return only(referenced_tables(sql, sheets), sheets)
 
 
 def only(names: Collection[str], sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
-    """Return the tables, with rows only if they are named."""
+    """Return all tables, with rows only for tables in `names`."""
     return {
         name: sheet if name in names else Sheet(name=name, columns=sheet.columns)
         for name, sheet in sheets.items()
@@ -104,7 +105,10 @@ def only(names: Collection[str], sheets: Mapping[str, Sheet]) -> dict[str, Sheet
 def run_query(
     sql: str, sheets: Mapping[str, Sheet], folder: Path, bounds: QueryBounds = USUAL
 ) -> Iterator[Answer]:
-    """Run a query. `folder` takes data that does not fit into memory. Raises UsageError."""
+    """Run a query over tables. Raises UsageError with the error of the query.
+
+    `folder` is for data that does not fit into memory.
+    """
     import duckdb
 
     config: dict[str, Any] = {"memory_limit": bounds.memory, "temp_directory": str(folder)}
@@ -121,7 +125,7 @@ def run_query(
 
 
 def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], T]) -> T:
-    """Run `act` in the pool's thread, because DuckDB's waiting would block Ctrl-C."""
+    """Run `act` in the pool's thread. In the main thread, waiting for DuckDB would block Ctrl-C."""
     handed_over = threading.Event()
 
     def work() -> T:
@@ -131,16 +135,17 @@ def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], 
     try:
         future = pool.submit(work)
         handed_over.set()
-        # A signal that arrives just before a wait does not end it, so each wait is short.
+        # A signal that arrives just before a wait does not end this wait, so each wait is short.
         while not wait([future], INTERRUPTED_EVERY_S).done:
             pass
         return future.result()
     except BaseException as error:
-        # An interrupt during `submit` may break the pool's locks (RuntimeError). `after` runs after
-        # the work.
+        # An interrupt during `submit` can break the pool's locks (RuntimeError). `after` is a task
+        # that the pool runs after `work`.
         handed_over.set()
         after = pool.submit(int)
-        # DuckDB ignores an interrupt before it has started, so it is repeated.
+        # DuckDB ignores an interrupt if the query has not started yet, so the interrupt is
+        # repeated.
         while not after.done():
             connection.interrupt()
             wait([after], INTERRUPTED_EVERY_S)
@@ -173,7 +178,7 @@ def _close_up(connection: Any, sheets: Mapping[str, Sheet], bounds: QueryBounds)
 
 
 def _view(sheet: Sheet) -> str:
-    """Return the SELECT for a table: the common columns of its files, and the day."""
+    """Return the SELECT statement that reads a table's files: their columns, and the day."""
     columns = tuple(sheet.columns.values())
     if not sheet.pieces:
         return f"SELECT {_cells(columns, frozenset())}, CAST(NULL AS VARCHAR) AS {DAY} WHERE false"
@@ -183,7 +188,8 @@ def _view(sheet: Sheet) -> str:
 def _part(piece: Piece, columns: tuple[Column, ...]) -> str:
     had = frozenset(column.name for column in piece.columns)
     files = _texts([str(path) for path in piece.paths])
-    # Hive partitions are ignored: the files have these columns, and the day is known.
+    # Hive partitions in paths are ignored, because the files contain these columns and the day is
+    # known.
     return (
         f"SELECT {_cells(columns, had)}, {_text(piece.day)} AS {DAY}"  # noqa: S608 - all quoted
         f" FROM read_parquet({files}, hive_partitioning = false, union_by_name = true)"
@@ -216,7 +222,7 @@ def _rows(pool: ThreadPoolExecutor, connection: Any) -> Iterator[tuple[Any, ...]
 
 
 def _words(said: str, known: Mapping[str, Sheet]) -> str:
-    """Return the error of a query, in clearer words than DuckDB's if possible."""
+    """Return DuckDB's error message for a query, in clearer words if possible."""
     missing = MISSING.search(said)
     if missing is not None:
         near = difflib.get_close_matches(missing[1].casefold(), known, n=1)

@@ -1,4 +1,4 @@
-"""Saved queries, the same in `orbweaver query`, in Athena and in the documentation.
+"""Saved queries, which are the same in `orbweaver query`, in Athena and in the documentation.
 
 They use only syntax that DuckDB and Athena (Trino) share. The first line of a file is its title.
 """
@@ -17,7 +17,7 @@ COMMENT = "-- "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """A query with its name and title."""
+    """A saved query: name, title and SQL."""
 
     name: str
     title: str

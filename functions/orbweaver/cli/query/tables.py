@@ -1,11 +1,10 @@
-"""Tables for queries, and the files of exports that they consist of.
+"""Find the tables for queries, and the files of exports that the tables consist of.
 
-- Only files that a manifest lists are part of an export. If several folders have a crawl's rows of
-  a day, only the latest export counts.
-- Tables have the names that they have in Athena. The tables of every deployment exist even if
-  empty.
-- Only the files of the referenced tables of a stack's exports are fetched, because DuckDB would
-  need an extension from the network to read them in place. Their SHA-256 is checked.
+- Only files that a manifest lists are part of an export. If several exports contain a crawl's rows
+  of the same day, only the latest export counts.
+- Tables have the same names as in Athena. Tables that each deployment has exist even without rows.
+- Files of a stack's exports are fetched, because DuckDB could read them in place only with an
+  extension from the network. Only files of referenced tables are fetched. Their SHA-256 is checked.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ FETCH_BYTES_MAX = 10_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A manifest, and the folder that its paths are relative to."""
+    """The manifest of an export, and the folder to which the manifest's paths are relative."""
 
     folder: Path
     manifest: Manifest
@@ -38,7 +37,7 @@ class Export:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Files of one table in one export. They have the same columns."""
+    """The files of one table in one export. All have the same columns."""
 
     day: str
     columns: tuple[Column, ...]
@@ -52,7 +51,7 @@ class Piece:
 
 @dataclass(slots=True, kw_only=True)
 class Sheet:
-    """A table: its query name, its columns, and its pieces, oldest first."""
+    """A table: its name in queries, its columns, and its files by export, oldest export first."""
 
     name: str
     columns: dict[str, Column] = field(default_factory=dict)
@@ -64,7 +63,10 @@ class Sheet:
 
 
 def sheets_of(exports: Sequence[Export]) -> dict[str, Sheet]:
-    """Build tables by name. If exports overlap, the later one counts."""
+    """Build the tables of exports (oldest first), by name.
+
+    If two exports contain the same rows, the later export counts.
+    """
     owners = {
         (file.table, export.manifest.day, file.crawl): place
         for place, export in enumerate(exports)
@@ -98,7 +100,10 @@ def _wanted(manifest: Manifest) -> Iterable[File]:
 
 
 def exports_in(folder: Path, shown: Path, day: str | None) -> list[Export]:
-    """Find the exports in a folder and in its subfolders, latest last. Raises UsageError."""
+    """Find the exports in a folder and its subfolders, oldest first.
+
+    `shown` is the folder in messages. Raises UsageError if there are none or files are missing.
+    """
     roots = [folder, *sorted(path for path in folder.glob("*") if path.is_dir())]
     found = []
     for root in roots:
@@ -137,8 +142,9 @@ def _check_format(exports: Sequence[Export], where: str) -> None:
 
 
 async def exports_of(files: Files, folder: Path, day: str | None) -> list[Export]:
-    """Read the manifests of a stack. `folder` is where their files will be fetched to."""
-    # A day's manifest comes after the manifests of single crawls, so the day's export counts.
+    """Read the manifests of a stack's exports. `folder` is the folder for fetched files."""
+    # A day's manifest comes after the manifests of single crawls of that day. So the day's export
+    # counts, because it is the last.
     keys = sorted(await files.list(f"{PREFIX}{MANIFESTS}"), key=lambda key: (-key.count("/"), key))
     of_day = f"{PREFIX}{MANIFESTS}dt={day}"
     keys = [key for key in keys if day is None or key.startswith(of_day)]
@@ -163,9 +169,13 @@ async def fetch(
     had: dict[tuple[str, str], int] | None = None,
     bytes_max: int | None = None,
 ) -> None:
-    """Fetch the files of tables. Raises UsageError if they are too large or have changed.
+    """Fetch the files of tables from a stack.
 
-    `had` contains sizes of files fetched before, by path and SHA-256. This function adds new ones.
+    Raises UsageError if the files have more than `bytes_max` in total, or have changed since the
+    export.
+
+    `had` contains the sizes of files that are already fetched, by path and SHA-256. New files are
+    added to it.
     """
     wanted: Mapping[str, tuple[Path, File]] = {
         file.path: (piece.folder, file)

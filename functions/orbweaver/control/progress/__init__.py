@@ -1,11 +1,12 @@
 """Progress of a crawl, during and after the run.
 
-Successive readings become views, which command line, console and programs show in parts.
+The state of a crawl is read again and again. Each reading gives a view, and the command line, the
+console and programs show parts of the view.
 
     reader    one reading of a crawl, its queues and hosts
     status    views of a crawl
     rates     URLs per second
-    forecast  remaining time, and its basis
+    forecast  remaining time, and how it was estimated
     spending  budgets and cost
     hosts     hosts of a crawl
     queued    retries, and requests without a response

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 BYTES_STEP = 1_000
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
-# Limits from which `roughly` uses the next unit.
+# Durations from which `roughly` uses minutes, hours and days.
 MINUTES_FROM_S, HOURS_FROM_S, DAYS_FROM_S = 90, 90 * MINUTE_S, 36 * HOUR_S
 
 
@@ -28,7 +28,7 @@ def span(seconds: int) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """Format a rounded duration: `40 s`, `4 min`, `3 h`, `2 days`."""
+    """Format a duration rounded to one unit: `40 s`, `4 min`, `3 h`, `2 days`."""
     seconds = max(0.0, seconds)
     if seconds < MINUTES_FROM_S:
         return f"{max(1, round(seconds))} s"

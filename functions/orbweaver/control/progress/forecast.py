@@ -1,9 +1,10 @@
-"""Forecast a crawl's remaining time, and explain the basis.
+"""Forecast a crawl's remaining time, and describe how it was estimated.
 
-The recent rate gives one estimate. The longest queue of a host times its delay gives a lower bound.
-If the bound is nearly all of the estimate, the bound is the forecast. Only known URLs count. Pages
-may lead to more, unless the page limit is used up. There is no forecast for a paused or cancelled
-crawl, or without workers.
+One estimate is the number of known URLs divided by the recent rate. A lower bound is the time that
+the slowest host needs for its queued URLs because of its delay. If the bound is nearly as long as
+the estimate, the bound is the forecast. Only known URLs count, although pages can lead to more
+until the page limit is used up. There is no forecast for a paused or cancelled crawl, or if no
+worker runs.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from orbweaver.control.progress.hosts import HostRow
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.url import host_of
 
-# With fewer completed URLs there is no forecast.
+# Minimum number of completed URLs for a forecast from the rate.
 DONE_MIN = 10
-# The forecast is the bound if it is at least this share of the rate's estimate.
+# The forecast is the lower bound if the bound is at least this share of the rate's estimate.
 BOUND_SHARE = 0.8
-# Before this many URLs per host, most requests are for robots.txt, which complete no URL.
+# With fewer completed URLs per host there is no forecast. Most requests are then for robots.txt,
+# and do not complete a URL.
 HOSTS_SHARE = 0.25
 
 
 class Basis(StrEnum):
-    """Basis of a forecast."""
+    """How a forecast was made: from the rate, the slowest host, or the time limit."""
 
     RATE = "rate"
     HOST = "host"
@@ -38,7 +40,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Remaining time, None if unknown, and its description with the basis."""
+    """Remaining time (None if unknown), how it was estimated, and both as text."""
 
     left_s: float | None = None
     basis: Basis = Basis.NONE
@@ -48,7 +50,7 @@ class Forecast:
 def forecast(
     status: Status, per_s: float, hosts: Sequence[HostRow], *, idle: bool = False
 ) -> Forecast:
-    """Forecast the end of a crawl. `idle`: no worker runs."""
+    """Forecast a crawl's remaining time. `per_s` is the recent rate, `idle`: no worker runs."""
     crawl, counters = status.crawl, status.counters
     left = max(0, counters.claimed - counters.done)
     if crawl.state is State.FINISHED:
@@ -78,7 +80,7 @@ def forecast(
 
 
 def count_unread_seeds(status: Status) -> int:
-    """Return the number of seeds if no worker has read any yet, otherwise 0."""
+    """Return the number of seeds if no worker has processed a seed yet, otherwise 0."""
     begun = status.counters.claimed or status.counters.total.get("seeds", 0)
     return 0 if begun else len(status.crawl.references)
 

@@ -1,4 +1,4 @@
-"""Describe the hosts of a crawl, one row each: queued URLs, delay, next request."""
+"""Describe each host of a crawl in a row: queued URLs, delay, time of the next request."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import FAILURES_MAX, Host, delay_of, is_down, spacing_ms
 from orbweaver.politeness.robots_txt import parse
 
-# A host with a slot (time of its next request) sooner than this is not waiting.
+# A host counts as waiting if its next slot (time of a request) is at least this far away.
 WAITING_MS_MIN = 2_000
 
 
 class HostAvailability(StrEnum):
-    """Whether a host accepts requests."""
+    """Whether a host can be requested, is blocked for a while, or does not answer any more."""
 
     OPEN = "open"
     BLOCKED = "blocked"
@@ -31,9 +31,10 @@ class HostAvailability(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRow:
-    """One host. Counts are None if they are not counted.
+    """One host of a crawl. Counts are None if the host has no counters.
 
-    `wait_ms` is the time until the next slot or the end of a block, `why` its reason.
+    `wait_ms` is the time until the next slot or the end of a block, and `why` the reason for the
+    block.
     """
 
     name: str
@@ -44,7 +45,7 @@ class HostRow:
     standing: HostAvailability = HostAvailability.OPEN
     wait_ms: int = 0
     why: str = ""
-    # Why its robots.txt cannot be fetched, or empty.
+    # Why the host's robots.txt could not be fetched, or "".
     no_robots: str = ""
 
     @property
@@ -63,7 +64,7 @@ class HostRow:
 
     @property
     def bound_ms(self) -> int:
-        """Minimum time for the host's queued URLs because of its delay."""
+        """Minimum time for the host's queued URLs, because of its delay and a block."""
         if self.standing is HostAvailability.DOWN or not self.queued:
             return 0
         blocked_ms = self.wait_ms if self.standing is HostAvailability.BLOCKED else 0
@@ -71,7 +72,7 @@ class HostRow:
 
     @property
     def words(self) -> str:
-        """Time of the next request, and the reason for a delay."""
+        """When the host gets its next request, and why not now, as text."""
         wait = figures.roughly(self.wait_ms / 1000)
         if self.standing is not HostAvailability.OPEN:
             return f"{self.standing} {wait}: {self.why}"
@@ -115,8 +116,8 @@ def _no_robots(crawl: Crawl, host: Host) -> str:
     return (entry.detail or "no answer") if entry.fetched_at_ms >= crawl.started_at_ms else ""
 
 
-# Counters exist for the first hosts of a crawl's seeds (`host.<i>.claimed`, `.done`, `.failed`). A
-# crawl of a single host needs none.
+# Counters exist for the first hosts of a crawl's seeds (`host.<i>.claimed`, `.done`, `.failed`).
+# For a crawl of a single host, the crawl's counters are the host's.
 def _counts(status: Status, host: str) -> tuple[int | None, int | None, int | None]:
     total, crawl = status.counters.total, status.crawl
     if any(key.startswith("host.") for key in total):
@@ -128,8 +129,8 @@ def _counts(status: Status, host: str) -> tuple[int | None, int | None, int | No
 
 
 def _delay_ms(crawl: Crawl, host: Host) -> int:
-    """Return the minimum delay between requests. Workers may be slower for slow hosts."""
-    # Rules may set other delays for some URLs. The shortest delay bounds a queue.
+    """Return the minimum delay between requests. Workers can wait longer for slow hosts."""
+    # Rules can set other delays for some URLs. Only the shortest delay gives a lower bound.
     own_ms = (rule.delay_ms for rule in crawl.rules if rule.delay_ms is not None)
     asked_s = None
     if crawl.obey_robots and host.robots is not None and host.robots.body:
@@ -138,7 +139,7 @@ def _delay_ms(crawl: Crawl, host: Host) -> int:
     return delay_of(min((crawl.delay_ms, *own_ms)), asked_s)
 
 
-# Cached, because the same text is read every second.
+# Cached, because the same robots.txt is parsed every second.
 @lru_cache(maxsize=4 * HOSTS_COUNTED_MAX)
 def _asked_s(robots: bytes, token: str) -> float | None:
     return parse(robots).crawl_delay(token)

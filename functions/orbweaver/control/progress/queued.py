@@ -1,6 +1,6 @@
 """Describe URLs that delay a crawl: queued retries, and requests without a response.
 
-This works on one machine only, because SQS hands messages to workers only.
+This works for a store only. In a stack, only workers can read the messages in SQS.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from orbweaver.model.http_exchange import IDLE_S
 if TYPE_CHECKING:
     from orbweaver.model.target import Target
 
-# Minimum age of a shown request without a response.
+# A request without a response is shown from this age on.
 SILENT_MS_MIN = 5_000
 URL_CHARS_MAX = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedUrl:
-    """A URL that is not done. `at_ms` is when it is due, or when its request started."""
+    """A URL without an outcome.
+
+    `at_ms` is the time when it is due or, if `in_work`, when its request started.
+    """
 
     target: Target
     at_ms: int
@@ -31,7 +34,10 @@ class QueuedUrl:
 
 
 def words_of(queued: Sequence[QueuedUrl], now_ms: int, request_s: float) -> list[str]:
-    """Describe the next retry, and the longest request without a response."""
+    """Describe the next retry, and the longest request without a response.
+
+    `request_s` is the time limit of a request in seconds.
+    """
     said = []
     retries = sorted(
         (one for one in queued if one.target.attempt > 1 and not one.in_work),

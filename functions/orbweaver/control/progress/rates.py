@@ -1,25 +1,25 @@
-"""Compute rates of completed URLs: current, mean, peak, and as bars of a chart."""
+"""Compute rates of completed URLs: current rate, mean, peak, and the bars of a chart."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
 
-# The current rate is the mean of this time. A shorter time would fluctuate, because the URLs of a
+# The current rate is the mean over this time. A shorter time would fluctuate, because the URLs of a
 # message are counted together.
 WINDOW_MS = 10_000
-# A bar is this time of the clock. URLs completed between two close readings are spread evenly over
-# the time between them. A bar without readings is None, never zero.
+# A bar covers this much time. URLs completed between two close readings are spread evenly over the
+# time between them. A bar for a time without readings is None, not zero.
 BAR_MS = 5_000
-# Readings further apart than this leave a gap. Then the stack was out of reach, or this machine
-# asleep.
+# If two readings are further apart than this, the chart has a gap. Causes are an unreachable stack,
+# and a machine that was asleep.
 GAP_MS = 12_000
 BARS_MAX = 240
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """URLs per second. `bars` are the last ones, oldest first."""
+    """Rates in completed URLs per second. `bars` are the last bars of the chart, oldest first."""
 
     now: float
     mean: float
@@ -28,7 +28,7 @@ class Rates:
 
 
 class RateHistory:
-    """Receives the number of completed URLs in order of time."""
+    """Computes rates from successive readings of the number of completed URLs."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, int]] = deque()
@@ -39,11 +39,15 @@ class RateHistory:
         self._peak = 0.0
 
     def add(self, at_ms: int, done: int, *, started_at_ms: int, elapsed_ms: int) -> Rates:
-        """Add a reading. The peak counts whole bars and is at least `now` and `mean`."""
+        """Add a reading of `done` at `at_ms`, and return the rates.
+
+        The peak is the highest whole bar, or the current or mean rate if that is higher.
+        """
         now = self._now(at_ms, done, started_at_ms)
         mean = done * 1000 / elapsed_ms if elapsed_ms > 0 else 0.0
         self._fill(at_ms, done)
-        # A message that is committed in the first second is no peak.
+        # The mean of the first seconds is not stored as peak, because one committed message makes
+        # it high.
         peak = max(self._peak, now, mean)
         if elapsed_ms >= BAR_MS:
             self._peak = max(self._peak, mean)
@@ -56,7 +60,7 @@ class RateHistory:
         seen.append((at_ms, done))
         while len(seen) > 2 and seen[1][0] <= at_ms - WINDOW_MS:  # noqa: PLR2004 - two make a rate
             seen.popleft()
-        # A single reading only gives the mean.
+        # With a single reading, the current rate is the mean since the start.
         first_ms, first_done = seen[0] if len(seen) > 1 else (started_at_ms, 0)
         if at_ms <= first_ms:
             return 0.0

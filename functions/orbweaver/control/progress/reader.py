@@ -1,4 +1,4 @@
-"""Read a crawl's progress: counters, queues, and hosts of its seeds."""
+"""Read a crawl's progress: counters, queue depths, and the hosts of its seeds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusReader:
-    """Reads crawls. `billed`: the use of their store costs money."""
+    """Reads the progress of crawls. `billed` is True if using the stack or store costs money."""
 
     control: Control
     hosts: Hosts
@@ -27,7 +27,7 @@ class StatusReader:
     billed: bool
     # Returns texts about URLs for which a crawl waits, if queues can be read.
     waiting: Callable[[Status], Awaitable[tuple[str, ...]]] | None = None
-    # True if certainly no worker runs.
+    # True if no worker can be running.
     idle: bool = False
 
     async def read(self, which: str | None) -> StatusReading:

@@ -1,4 +1,4 @@
-"""Show a crawl's limits and cost as far as they are used."""
+"""Describe how much of its limits a crawl has used, and its cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Outcome
 
-# Default limits are omitted until this part of them is used.
+# A limit with its default value is omitted until this share of it is used.
 MENTIONED_FROM = 0.5
 CENT = 0.01
 MILLION = 1_000_000
@@ -27,9 +27,10 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Used part and size of a limit. `words` describes both.
+    """A limit of a crawl and the amount used. `words` describes both.
 
-    A page counts when a link to it is found. So the text `beside` replaces the percentage.
+    A text in `beside` replaces the percentage. A page limit has one, because a page counts as used
+    as soon as its URL is claimed.
     """
 
     name: str
@@ -53,9 +54,9 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
         return ()
     of_a_host = max((row.claimed or 0 for row in rows), default=0)
     most = crawl.nanodollars_max
-    # Estimated from list prices, also on an emulator, which costs nothing.
+    # Dollars are estimated from list prices, even for an emulator, which costs nothing.
     dollars_max = None if most is None else in_dollars(most)
-    # Bytes over the network, not only of pages.
+    # All bytes received over the network, not only bytes of pages.
     received = total.get(COUNTED[LimitPart.BYTES], total.get("bytes", 0))
     found = spent(status.counters.total) + crawl.pages_carried
     listed: tuple[tuple[str, float, float | None, Callable[[Any], str]], ...] = (

@@ -1,6 +1,6 @@
 """Compute the status of a crawl, during and after the run, from successive readings.
 
-A view has everything that is shown: rates, forecast, hosts, limits. This module does no I/O.
+A view contains all values that are shown: rates, forecast, hosts, limits. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED
 from orbweaver.politeness.host_schedule import Host
 
 WORKING = (State.RUNNING, State.STOPPING)
-# Minimum number of pages for the cost per page.
+# Minimum number of pages before a cost per page is shown.
 PAGES_TOLD = 100
-# The counts of SQS are accurate after a minute.
+# A crawl is stalled if its queues are empty for this time. SQS counts messages exactly only after a
+# minute.
 STALLED_MS = 60_000
-# Readings come every few seconds; older ones are stale.
+# A reading of this age is stale, because a crawl is read every few seconds.
 STALE_MS = 8_000
 
 
@@ -42,23 +43,23 @@ class StatusReading:
     status: Status
     depths: Depths | None = None
     hosts: tuple[Host, ...] = ()
-    # Whether its use costs money. A store on one machine costs nothing.
+    # True if using the stack costs money. A store on one machine costs nothing.
     billed: bool = True
-    # Links left for the end of the crawl that wait or were not requested, if read. The counters may
-    # be higher.
+    # Late links (left for the end of the crawl) that wait or were not requested. None: not read.
+    # The crawl's counter can be higher, because it counts some links several times.
     spared: Spared | None = None
     # Texts about URLs for which the crawl waits. Empty for a stack.
     waiting: tuple[str, ...] = ()
-    # Whether certainly no worker runs.
+    # True if no worker can be running.
     idle: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A reading, and values derived from it and from earlier ones.
+    """A reading of a crawl, and values computed from this and earlier readings.
 
-    `age_ms` is the age of the reading, `idle_ms` the time with empty queues, `quiet_ms` the time
-    without a completed URL while the crawl runs.
+    `age_ms` is the age of the reading, and `idle_ms` the time with empty queues. `quiet_ms` is the
+    time without a completed URL while the crawl runs.
     """
 
     reading: StatusReading
@@ -99,7 +100,7 @@ class View:
         return self.total.get(outcome, 0)
 
     def reasons(self, group: str) -> dict[str, int]:
-        """Return the reasons of an outcome (or `refused`) with numbers, most frequent first."""
+        """Return the reasons in `group` (an outcome or `refused`) with counts, highest first."""
         found = {
             key.removeprefix(f"{group}."): number
             for key, number in self.total.items()
@@ -109,12 +110,12 @@ class View:
 
 
 class ProgressMeter:
-    """Receives readings in order of time."""
+    """Makes a view of each reading. Readings must be added in order of time."""
 
     def __init__(self) -> None:
         self._history = RateHistory()
-        # Start of the time with empty queues or without completed URLs, and the number of completed
-        # URLs then.
+        # For "idle" (empty queues) and "quiet" (no URL completed): since when, and the number of
+        # URLs completed until then.
         self._since: dict[str, tuple[int, int]] = {}
 
     def add(self, reading: StatusReading) -> View:
@@ -155,7 +156,7 @@ def is_stalled(view: View) -> bool:
 
 
 def found_nothing_new(view: View) -> bool:
-    """Whether a crawl ended without a URL because earlier runs requested all of them."""
+    """Whether a crawl ended without a URL, because earlier runs had requested all its URLs."""
     if not view.ended or view.reading.status.counters.claimed:
         return False
     return bool(view.crawl.resumes) or not view.reasons("refused")
@@ -174,7 +175,7 @@ def count_late_links(view: View) -> tuple[int, bool]:
 
 
 def is_too_early(view: View) -> bool:
-    """Whether there are too few pages for an average. A crawl reads robots.txt first."""
+    """Whether too few pages are fetched for an average. A crawl fetches each robots.txt first."""
     wanted = max(PAGES_TOLD, hosts_begun_at(view.crawl))
     return not view.ended and view.count(Outcome.FETCHED) < wanted
 
@@ -189,7 +190,10 @@ def pages_per_s(view: View) -> float:
 
 
 def as_json(view: View) -> dict[str, Any]:
-    """Return a view for programs. Names are stable. New ones may be added."""
+    """Return a view as a JSON object for programs.
+
+    The keys are stable. Releases can add keys.
+    """
     status = view.reading.status
     crawl, depths = status.crawl, view.reading.depths
     left_s, total = view.forecast.left_s, view.total
@@ -206,7 +210,7 @@ def as_json(view: View) -> dict[str, Any]:
         "outcomes": {str(outcome): view.count(outcome) for outcome in Outcome},
         "reasons": {str(outcome): view.reasons(outcome) for outcome in Outcome},
         "refused": view.reasons("refused"),
-        # Links left for the end that wait or were not requested: an upper bound if not exact.
+        # Late links that wait or were not requested. The number is an upper bound if not exact.
         "late_links": waiting,
         "late_links_exact": exact,
         "incomplete": view.reasons(COUNTER),
@@ -227,14 +231,14 @@ def as_json(view: View) -> dict[str, Any]:
         # Metered AWS usage by term, and its cost.
         "units": units_of(total).by_term,
         "units_dollars": prices.metered(total),
-        # The rate that people see.
+        # The dollars that people see: the metered cost, or else the amount charged to the budget.
         "spent_dollars": prices.spent(total),
         "budgets": [
             {"name": budget.name, "used": budget.used, "limit": budget.limit}
             for budget in view.budgets
         ],
         "hosts": [_host(row) for row in view.hosts],
-        # Hosts that delay the crawl, and for how long.
+        # Hosts that delay the crawl, with the time of the next request and the reason.
         "waiting": {row.name: row.words for row in view.hosts if row.waits},
     }
     if depths is not None:
