@@ -33,8 +33,8 @@ STEPS_MAX = 120
 STEP_S = 1.0
 WANTED = {"off": "Disabled", "on": "Enabled"}
 THEN = {
-    "off": "workers are off: batches in flight finish, and messages wait up to four days"
-    " days (default: 4). On again: `orbweaver workers on`",
+    "off": "workers are off: batches in flight finish, and messages wait up to four days."
+    " On again: `orbweaver workers on`",
     "on": "workers are on and process waiting messages. Off again: `orbweaver workers off`",
 }
 _STORE = (
