@@ -1,4 +1,4 @@
-"""Messages, claims, journals, admission and dead letters, with their ports.
+"""Define messages, claims, journals and dead letters, and decide which URLs are requested.
 
 This package decides which URLs belong to a crawl and how data is stored. A *pack* is a message with
 up to 25 URLs, a *claim* makes a URL belong to a pack, a *journal* is a pack's redo log, a *kind* is
@@ -32,7 +32,7 @@ a group of similar URLs.
     yield_drop      comparison of a run with the previous run
     dead_letters    kinds, causes and redrive of dead letters
     backlog         packs that wait for their hosts
-    queues          ports of queues
-    ports           ports of tables
-    retrying        port calls that are repeated after a fault
+    queues          interfaces to queues
+    ports           interfaces to tables
+    retrying        calls to storage and queues that are repeated after a fault
 """

@@ -1,7 +1,8 @@
-"""Admit or refuse URLs. In doubt, a URL is refused.
+"""Decide which URLs a crawl may claim or request. In doubt, a URL is refused.
 
-Refused links are counted at their page. A claimed URL that is refused ends with that reason.
-frontier/crawl_scope.py decides whether a URL in a message belongs to its crawl at all.
+A refused link is counted for the page that contains it. A claimed URL that is refused ends with the
+refusal's reason. frontier/crawl_scope.py decides whether a URL in a message belongs to its crawl at
+all.
 """
 
 from __future__ import annotations
@@ -27,17 +28,20 @@ if TYPE_CHECKING:
     from orbweaver.parsing.sitemap import SitemapEntry
 
 REDIRECTS_MAX = 10
-# Refusals that another limit or scope of a later run may lift.
+# A later run with other limits, scope or patterns might not refuse these links again.
 LIFTABLE = frozenset(
     {Refusal.DEPTH, Refusal.SCOPE, Refusal.INCLUDE, Refusal.EXCLUDE, Refusal.BUDGET}
     | {Refusal.DOLLARS}
 )
-# Limit of nested indexes, and of redirects to them. Sitemaps.org allows one index.
+# Limit of nested sitemap indexes, including redirects to them. Sitemaps.org allows one level.
 INDEXES_MAX = 3
 
 
 def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> bool:
-    """Return True if a link on `page_url` belongs to the crawl. `root` is an additional folder."""
+    """Return True if `url`, a link on the page `page_url`, is in the crawl's scope.
+
+    `root` is an additional folder whose URLs are in the scope of a prefix crawl.
+    """
     match crawl.scope:
         case Scope.ANY:
             return True
@@ -64,8 +68,11 @@ def _folder(url: str) -> str:
 
 
 def admit_seed(crawl: Crawl, url: str, *, planned: bool = True) -> Target | Refusal:
-    """Decide on a seed. Only an exclude pattern can refuse it."""
-    # A seed that was added later names its own server if that is not public.
+    """Return the target for a seed URL, or the refusal if an exclude pattern matches it.
+
+    `planned` is False for a seed that was added to a running crawl.
+    """
+    # A seed that was added to a running crawl allows requests to its own non-public server.
     left_out = admit_pattern(crawl, url, seed=True)
     local = None if planned else non_public_origin_of(url)
     return left_out or apply_rule(
@@ -74,7 +81,10 @@ def admit_seed(crawl: Crawl, url: str, *, planned: bool = True) -> Target | Refu
 
 
 def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
-    """Decide on a seed that failed in another run. Its earlier claim does not block it."""
+    """Return the target for a URL that failed in an earlier run, or the refusal.
+
+    `depth` is the URL's depth in that run. The claim of that run does not prevent a new claim.
+    """
     admitted = admit_seed(crawl, url)
     if isinstance(admitted, Refusal):
         return admitted
@@ -87,8 +97,8 @@ def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
 
 
 def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS) -> Target | None:
-    """Decide again on a URL that an earlier run left out. Return None if it is refused again."""
-    # The URL is treated as it was found: as a link on a page, or as a redirect's target.
+    """Return a target that an earlier run left out, for this run. None if this run refuses it."""
+    # A URL that was found as a link is treated as a link, and a redirect's target as a redirect.
     if target.kind is TargetKind.SITEMAP:
         return replace(target, attempt=1, failed=None, prior=None, first=0, counted=False)
     admitted: Target | Refusal = Refusal.SCOPE
@@ -131,7 +141,7 @@ def admit_link(
 
 
 def _within(crawl: Crawl, url: str, depth: int) -> UrlRule | None:
-    """Return the rule for a URL at a depth, or None if it is too deep."""
+    """Return the combined URL rules for a URL, or None if `depth` exceeds the depth limit."""
     _, most = depth_limits(crawl)
     if depth > most:
         return None
@@ -140,7 +150,7 @@ def _within(crawl: Crawl, url: str, depth: int) -> UrlRule | None:
 
 
 def apply_rule(target: Target, said: UrlRule) -> Target:
-    """Add the priority and the dedup window that a rule sets for the link."""
+    """Return the target with the priority and the dedup window that its rule sets."""
     if not said.express and said.window_s is None:
         return target
     return replace(target, express=bool(said.express), window_s=said.window_s)
@@ -149,10 +159,11 @@ def apply_rule(target: Target, said: UrlRule) -> Target:
 def admit_redirect(
     crawl: Crawl, url: str, source: Target, bounds: Bounds = DEFAULT_BOUNDS
 ) -> Target | Refusal:
-    """Decide on the target of a redirect, which has the same depth and one more hop.
+    """Return the target of a redirect from `source` to `url`, or the refusal.
 
-    A seed may redirect out of the scope (example.com to www.example.com). This widens the scope to
-    that host or domain, or to a folder there. Links found there must stay there.
+    It has the depth of `source` and one more hop. A seed is allowed to redirect out of the scope
+    (example.com to www.example.com). This widens the scope to that host or domain, or to a folder
+    there. Links on the new page must be in this additional scope.
     """
     if source.hops >= REDIRECTS_MAX:
         return Refusal.REDIRECTS
@@ -180,15 +191,15 @@ def admit_redirect(
 
 
 def link_target(source: Target, url: str, depth: int) -> Target:
-    """Return the target of a link on `source`, in the same part of the crawl."""
+    """Return the target for a link on the page `source`. It inherits `root` and `local`."""
     return Target(url=url, depth=depth, referrer=source.url, root=source.root, local=source.local)
 
 
 def root_of(url: str, source: Target) -> str:
-    """Return the folder that limits a prefix crawl whose seed redirects to `url`.
+    """Return the folder that limits a prefix crawl whose seed `source` redirects to `url`.
 
     The folder never becomes wider: if `/docs/` redirects to `/login`, or to another host's `/`, it
-    stays `/docs/`. A crawl of a whole host covers the whole other host.
+    remains `/docs/`. If the seed's folder is `/`, the result is `/` on the host of `url`.
     """
     folder, host = _folder(url), host_of(url)
     kept = source.root or _folder(source.url)
@@ -198,9 +209,9 @@ def root_of(url: str, source: Target) -> str:
 
 
 def leaves_scope(crawl: Crawl, url: str, source: Target) -> bool:
-    """Return True if an admitted redirect leads out of the present scope."""
+    """Return True if an admitted redirect from `source` to `url` leaves the crawl's scope."""
     if source.kind is TargetKind.SITEMAP:
-        return False  # its entries are checked one by one
+        return False  # a sitemap's entries are checked one by one
     return not in_scope(crawl, url, source.url, source.root)
 
 
@@ -216,8 +227,11 @@ def admit_sitemap(
     root: str | None = None,
     local: str | None = None,
 ) -> Target | Refusal:
-    """Decide on a sitemap that a person listed, or that the robots.txt of the host `site` names."""
-    # It may have any address, and every run requests it, because its entries may have changed.
+    """Return the target for a sitemap, or the refusal if the crawl follows no links.
+
+    `site` is the host whose robots.txt names the sitemap, or None if a person listed it.
+    """
+    # A sitemap can have any address. Every run requests it, because its entries may have changed.
     if depth_limits(crawl)[1] < 1:
         return Refusal.DEPTH
     return Target(
@@ -233,10 +247,11 @@ def admit_sitemap(
 
 
 def hosts_for_sitemap(crawl: Crawl, sitemap: Target) -> frozenset[str]:
-    """Return the hosts whose pages a sitemap may list.
+    """Return the hosts whose pages a sitemap is allowed to list.
 
-    If robots.txt of a host names the sitemap, only that host (sitemaps.org: a cross submit). If a
-    person listed it, its own host and the hosts of the seeds.
+    If the robots.txt of a host names the sitemap, this is only that host (sitemaps.org: a cross
+    submit). If a person listed the sitemap, these are the sitemap's own host and the hosts of the
+    seeds.
     """
     if sitemap.site is not None:
         return frozenset({sitemap.site})
@@ -250,7 +265,10 @@ def admit_entry(
     hosts: frozenset[str],
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Target | Refusal:
-    """Decide on a page in a sitemap that may list pages of `hosts`. It has depth 1."""
+    """Return the target for a page that a sitemap lists, or the refusal. Its depth is 1.
+
+    `hosts` are the hosts whose pages the sitemap is allowed to list.
+    """
     url, depth = entry.url, sitemap.depth + 1
     said = _within(crawl, url, depth)
     if said is None:
@@ -267,8 +285,8 @@ def admit_entry(
     target = replace(
         link_target(sitemap, url, depth),
         modified_at_ms=_newer(crawl, entry.modified_at_ms, said.window_s),
-        # Its referrer does not prove that it belongs to the crawl. The host that named the sitemap
-        # does.
+        # A page on another host than the sitemap belongs to the crawl only because `site` named the
+        # sitemap.
         site=None if host_of(url) == host_of(sitemap.url) else sitemap.site,
     )
     return apply_rule(target, said)
@@ -277,7 +295,10 @@ def admit_entry(
 def admit_child(
     crawl: Crawl, entry: SitemapEntry, index: Target, hosts: frozenset[str]
 ) -> Target | Refusal:
-    """Decide on a sitemap in an index: it must be on the index's own host, or on one of `hosts`."""
+    """Return the target for a sitemap that the sitemap index `index` lists, or the refusal.
+
+    The sitemap must be on the index's own host or on one of `hosts`.
+    """
     if index.hops >= INDEXES_MAX:
         return Refusal.DEPTH
     if not is_on_hosts(crawl, entry.url, hosts | {host_of(index.url)}):
@@ -307,19 +328,19 @@ def is_on_hosts(crawl: Crawl, url: str, hosts: frozenset[str]) -> bool:
 
 
 def _newer(crawl: Crawl, modified_at_ms: int | None, window_s: int | None = None) -> int | None:
-    """Return the modification time to compare with claims of earlier runs, or None."""
+    """Return a modification time, at most the crawl's start. None: unknown or too old."""
     if modified_at_ms is None:
         return None
-    # Never later than the crawl's start, so that the crawl's own claims hold, whatever a sitemap
-    # states.
+    # At most the crawl's start. Otherwise a wrong time in a sitemap would invalidate the crawl's
+    # own claims.
     modified_at_ms = min(modified_at_ms, crawl.started_at_ms)
-    # A change before the dedup window has no effect.
+    # A change before the start of the dedup window has no effect.
     stale_before_ms = crawl.stale_before_ms(crawl.started_at_ms, window_s)
     return modified_at_ms if modified_at_ms > stale_before_ms else None
 
 
 def admit_target(crawl: Crawl, now_ms: int) -> Reason | None:
-    """Return why a crawl's claimed URLs may not be requested now, or None if they may."""
+    """Return why the crawl must not request its claimed URLs at `now_ms`, or None."""
     if crawl.state in (State.STOPPING, State.FINISHED):
         return Reason.DURATION if crawl.stop is Stop.DURATION else Reason.CANCELLED
     if not crawl.continuous and now_ms >= crawl.started_at_ms + crawl.duration_max_s * 1000:
@@ -328,7 +349,10 @@ def admit_target(crawl: Crawl, now_ms: int) -> Reason | None:
 
 
 def admit_pattern(crawl: Crawl, url: str, *, seed: bool = False) -> Refusal | None:
-    """Return the pattern refusal of a URL, if any. Include patterns do not apply to seeds."""
+    """Return the refusal if the crawl's patterns exclude a URL, else None.
+
+    Include patterns do not apply to seeds.
+    """
     if crawl.exclude and matches(crawl.exclude, url):
         return Refusal.EXCLUDE
     if crawl.include and not seed and not matches(crawl.include, url):

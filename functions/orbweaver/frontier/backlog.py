@@ -1,7 +1,8 @@
-"""Backlogs of hosts: packs (messages with up to 25 URLs) that wait for the pack before them.
+"""Store packs (messages with up to 25 URLs) that wait while another pack of their host is active.
 
-In a crawl with a delay, each host has one pack *in flight*: queued, or in work. Its other packs
-wait in a table, ordered by place. URLs that return for another attempt use the queue instead.
+In a crawl with a delay, each host has one pack *in flight*: queued, or in work. The host's other
+packs wait in a table, its *backlog*. Their sort key, the *place*, determines their order. Packs of
+requeued URLs are sent to the queue instead.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.url import host_of
 
 DEPTH_DIGITS, AT_DIGITS = 6, 14
-# Exceeds the retention of every crawl that can be resumed.
+# Longer than the retention of any crawl that can be resumed.
 WAITING_KEPT_S = 365 * 86_400
-# Nothing removes the late packs that a crawl leaves at its end. A crawl lasts at most a week.
+# Late packs of a finished crawl are removed only when they expire. A crawl lasts at most a week.
 LATE_KEPT_S = 2 * WEEK_S
 
 
 def kept_s(host: str) -> int:
-    """Return the maximum wait of a pack. `host` is a host, or `LANE` for late packs."""
+    """Return how long a pack is stored, in seconds. `host` is a host, or `LANE` for late packs."""
     return LATE_KEPT_S if host == LANE else WAITING_KEPT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingPack:
-    """A waiting pack: its place among its host's packs, its message body, and its due time.
+    """A pack in a backlog: its sort key (`place`), its message body, and its due time.
 
-    Places are ASCII strings of at most 100 characters, in lexical order. `sent_at_ms` is the time
-    when it was last recorded as sent (`Backlog.note_sent`).
+    Places are ASCII strings of at most 100 characters. Packs are sent in the lexical order of their
+    places. `sent_at_ms` is the time that `Backlog.note_sent` recorded last.
     """
 
     place: str
@@ -44,11 +45,11 @@ class WaitingPack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogState:
-    """State of a backlog, as read: the place in flight and the first waiting pack.
+    """State of a host's backlog: the pack in flight, and the first waiting pack.
 
-    `in_flight` is the place in flight, `by` the name of the pack that started it. `edits` counts
-    changes of `in_flight`, for conditional writes. `released` is a place that is recorded as in
-    flight but was removed meanwhile, so no pack is in flight.
+    `in_flight` is the place of the pack in flight, `holder` the name under which it was started.
+    `edits` counts changes of `in_flight`, for conditional writes. `released` is a place that is
+    recorded as in flight although its pack was removed. In this case, no pack is in flight.
     """
 
     edits: int
@@ -60,10 +61,10 @@ class BacklogState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRequest:
-    """Request to record a place as in flight under the name `by`. An empty place means none.
+    """Request to record `place` as in flight under the name `holder`. Empty place: no pack.
 
-    It succeeds only if `edits` is unchanged, no place is in flight and, if `unsent` is given, that
-    pack is not recorded as sent (`Packs.sent`).
+    It succeeds only if `edits` is unchanged and no place is in flight. If `unsent` is given, that
+    pack must not be recorded as sent (`Packs.sent`).
     """
 
     crawl: str
@@ -74,51 +75,52 @@ class LeaseRequest:
     unsent: str = ""
 
 
-# A pack that starts another is recorded as its starter before it sends. So a pack in flight is on
-# the queue, or the message of its starter will send it, and a stuck worker blocks no pack. A
-# delayed worker may add a pack again that is done. Its copy is sent like any other and ends,
-# because its commit record exists, or it stays until it expires.
+# A delivery that starts the host's next pack records its own pack as the holder before it sends. So
+# a pack in flight is on the queue, or the holder's message will send it. A stuck worker blocks no
+# pack. A slow worker can add a pack again that is already done. This copy is sent like any other
+# pack, and its delivery ends because the commit record exists. Otherwise the copy remains until it
+# expires.
 class Backlog(Protocol):
-    """Packs that wait for their hosts, by crawl, host and place."""
+    """Stores packs that wait for their hosts, by crawl, host and place (sort key)."""
 
     async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
-        """Add packs. An existing place stays unchanged, in flight or not."""
+        """Add packs. An existing place is not overwritten, even if its pack is in flight."""
 
     async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
-        """Read the place in flight and the first waiting pack, which is not the one at `own`.
+        """Read the state of a host's backlog. The first waiting pack is never the one at `own`.
 
-        The read sees all earlier `put` calls.
+        The result includes all packs whose `put` call has returned.
         """
 
     async def begin(self, beginning: LeaseRequest) -> bool:
-        """Record the place in flight. Return False, without a write, if the condition fails."""
+        """Record a place as in flight. Return False, without a write, if a condition fails."""
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
-        """Read a place, strongly consistent. Return None if it was removed."""
+        """Read the pack at a place, strongly consistent. Return None if it was removed."""
 
     async def forget(self, crawl: str, host: str, place: str) -> None:
-        """Remove a place that is not in flight and whose pack is done."""
+        """Remove the pack at a place. The pack is done and not in flight."""
 
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
-        """Remove a place whose pack is done.
+        """Remove the pack at a place. The pack is done.
 
-        If it is in flight, first record under `by` that none is, so that a place in flight always
-        exists.
+        If the pack is in flight, first record that none is, with `by` as the holder. So a place
+        that is recorded as in flight always exists.
         """
 
     async def first_places(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
-        """Read the first places of a host in order, in flight or not."""
+        """Read the first `count_max` packs of a host in order, including a pack in flight."""
 
     async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
-        """Record the time when a pack is sent.
+        """Record `at_ms` as the time when a pack is sent. `read` is the pack as read before.
 
-        Returns False, without a write, if the pack was removed meanwhile, or another worker
-        recorded it as sent.
+        Returns False, without a write, if the pack was removed or another worker has recorded it as
+        sent meanwhile.
         """
 
 
 def host_to_wait_for(outgoing: OutgoingPack) -> str | None:
-    """Return the host in whose backlog a pack waits, or None if it goes to the queue."""
+    """Return the host in whose backlog a pack waits, or None if it is sent to the queue."""
     # A pack of several hosts waits for the first of them.
     targets = outgoing.pack.targets
     if any(target.attempt > 1 for target in targets):
@@ -127,7 +129,7 @@ def host_to_wait_for(outgoing: OutgoingPack) -> str | None:
 
 
 def with_place(pack: Pack) -> Pack:
-    """Return the pack with its place: priority first, then depth, then age."""
+    """Return the pack with its place in the backlog: by priority, then depth, then age."""
     express = any(target.express for target in pack.targets)
     depth = min(target.depth for target in pack.targets)
     place = f"{0 if express else 1}.{depth:0{DEPTH_DIGITS}}.{pack.at_ms:0{AT_DIGITS}}.{pack.id}"
@@ -136,6 +138,6 @@ def with_place(pack: Pack) -> Pack:
 
 def waiting_of(outgoing: OutgoingPack, now_ms: int) -> WaitingPack:
     pack = with_place(outgoing.pack)
-    # Every returning URL has a delay of at least a second, so this pack may be sent at once.
+    # One second is the shortest delay of requeued URLs, so such a pack can be sent at once.
     due_ms = now_ms + outgoing.delay_s * 1000 if outgoing.delay_s > 1 else 0
     return WaitingPack(place=pack.place, body=encode(pack), due_ms=due_ms)

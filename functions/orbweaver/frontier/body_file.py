@@ -1,8 +1,8 @@
-"""Segments: files with the stored content of one crawl's pages from one invocation of a worker.
+"""Build segments: files with the stored content of one crawl's pages from one worker invocation.
 
-A segment is a WARC file, written once under a unique name. Page records refer to parts of it. A
-segment without a page record, from a worker that died or was overtaken, is deleted after its
-retention.
+A segment is a WARC file that is written once under a unique name. Page records refer to parts of
+it. Without any page record, a segment is deleted after its retention. This happens if its worker
+died, or if another worker stored its result first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyPlace:
-    """Place of a page's stored content: a file, with the ranges of its parts."""
+    """Location of a page's stored content: the file's key, and the byte range of each part."""
 
     key: str
     body: Span | None = None
@@ -61,7 +61,7 @@ def kept_of(
     body: bytes | None,
     document: Mapping[str, Any] | None,
 ) -> Kept | None:
-    """Build records of a response's body and texts, or return None if it has neither."""
+    """Build WARC records of a response's body and texts. Return None if it has neither."""
     if body is None and document is None:
         return None
     response = conversion = None
@@ -89,7 +89,7 @@ def with_screenshot(kept: Kept | None, url: str, at_ms: int, image: bytes | None
 
 
 class Segment:
-    """A segment that is being filled."""
+    """A file of stored content to which pages are still added."""
 
     def __init__(self, crawl_id: str, at_ms: int, random: Random) -> None:
         name = f"{random.getrandbits(128):032x}.warc.gz"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """Stored state of a pack. `newer` describes parts that a newer version has stored."""
+    """Stored state of a pack. `newer` describes data that a newer Orbweaver version stored."""
 
     journal: Journal | None = None
     ledger: Ledger | None = None
@@ -24,7 +24,7 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableCrawl:
-    """A crawl that a newer version has stored: only the fields that every version has."""
+    """A crawl that a newer Orbweaver version stored, reduced to the fields of all versions."""
 
     id: str
     name: str
@@ -34,19 +34,19 @@ class UnreadableCrawl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """This commit took effect."""
+    """The commit was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyCommitted:
-    """Another delivery committed first. Its ledger is final."""
+    """Another delivery of the pack committed first. Its `ledger` (commit record) is final."""
 
     ledger: Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverBudget:
-    """The commit was refused: the budget admits only `left` claims."""
+    """The commit was refused: the crawl's budget has room for only `left` claims."""
 
     left: int
 
@@ -61,7 +61,12 @@ CommitResult: TypeAlias = Committed | AlreadyCommitted | OverBudget | Closed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimer:
-    """Owner of claims: a pack, in a crawl of this name, at the time of its journal."""
+    """Owner of claims: a pack of a crawl.
+
+    `name` is the crawl's name, `crawl` its id, `at_ms` the time of the pack's journal. Existing
+    claims from before `stale_before_ms` do not count. `expires_s` is when the owner's claims may be
+    deleted, in epoch seconds.
+    """
 
     name: str
     crawl: str

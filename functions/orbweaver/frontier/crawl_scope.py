@@ -1,6 +1,6 @@
 """Check that the URL of a message belongs to its crawl, because a message alone is no proof.
 
-Senders to the seed queue may only add seeds. URLs of packs (messages with up to 25 URLs) are
+Messages on the seed queue can only add seeds. URLs of packs (messages with up to 25 URLs) are
 checked again when a pack is processed. In doubt, a URL is refused.
 """
 
@@ -34,7 +34,8 @@ _PACKAGES = "apk deb ipa jar msi nupkg rpm war whl xpi"
 _IMAGES = "dmg iso ova qcow2 vmdk"
 ENDINGS = frozenset(f"{_ARCHIVES} {_PACKAGES} {_IMAGES}".split())
 _ENDING_CHARS_MAX = max(map(len, ENDINGS))
-# Compressed HTML (`page.html.gz`), which some servers send decoded.
+# Endings before an archive's ending that show a page (`page.html.gz`): some servers send it
+# decoded.
 _PAGES = frozenset({"htm", "html", "shtml", "xht", "xhtml"})
 _SCRIPT_ENDINGS = "asp aspx cgi dll exe fcgi jsp lua php pl py rb"
 # Folders below which repository browsers and wikis show files (`/repo/tree/set.zip`).
@@ -75,7 +76,7 @@ def is_in_seed_scope(crawl: Crawl, url: str) -> bool:
 
 
 def is_of_one_host(crawl: Crawl) -> bool:
-    """Return True if a crawl follows links on one host only, except redirects and later seeds."""
+    """Return True if all links are on one host, apart from redirects and seeds added later."""
     return crawl.scope in (Scope.HOST, Scope.PREFIX) and len(_hosts(crawl.scope_urls)) == 1
 
 
@@ -90,7 +91,7 @@ def _sites(seeds: tuple[str, ...]) -> frozenset[str]:
 
 
 def admit_claimed(crawl: Crawl, target: Target) -> Reason | None:
-    """Return why a claimed URL of a pack must not be requested, or None if it may."""
+    """Return why a claimed URL of a pack must not be requested, or None if it is allowed."""
     if not is_canonical(target.url):
         return Reason.INVALID
     if target.depth > depth_limits(crawl)[1]:
@@ -103,7 +104,7 @@ def admit_claimed(crawl: Crawl, target: Target) -> Reason | None:
 
 
 def admit_name(crawl: Crawl, url: str) -> Reason | None:
-    """Return a reason if a link's name shows that it is no page, else None."""
+    """Return a reason if the file name in a URL shows that it is no page, else None."""
     # Crawls that store files of all types accept every name.
     wanted = crawl.bodies is Bodies.ALL or not names_file(url)
     return None if wanted else Reason.CONTENT_TYPE
@@ -127,7 +128,7 @@ def names_file(url: str) -> bool:
 
 
 def _is_linked(crawl: Crawl, target: Target) -> bool:
-    """Return True if a person listed a URL, or a page of its part of the crawl links to it."""
+    """Return True if a person listed a URL, or the scope of its referrer includes it."""
     # The pack's information on where a URL was found is trusted, because only the stack's own
     # functions send packs. Seeds and sitemaps that a person listed may have any address.
     if target.bound:

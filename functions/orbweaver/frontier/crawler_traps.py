@@ -1,7 +1,8 @@
 """Refuse URLs of traps: sites that generate URLs without end, by mistake or on purpose.
 
-`trap_reason` checks the URL alone (not of seeds). `Shares` limits the number of similar URLs (not
-of entries of sitemaps). `is_reordered_index` finds other orders of the same folder index.
+`trap_reason` checks a single URL, but no seeds. `Shares` limits the number of similar URLs, but not
+of URLs from sitemaps. `is_reordered_index` detects links that only sort a folder index in another
+order.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
 
 PATTERNS_MAX = 20_000
-# Parts that patterns ignore: UUIDs, long runs of letters and digits (session ids), and numbers. So
-# calendars, session ids and growing names do not block other URLs of the host. Percent-escapes are
-# not numbers, because they are parts of words.
+# Patterns replace these parts of URLs: UUIDs, long runs of letters and digits (session ids), and
+# numbers. So calendars, session ids and names with numbers do not block other URLs of the host.
+# Percent-escapes are not numbers, because they are parts of words.
 _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _VARYING = re.compile(rf"{_UUID}|[0-9A-Za-z]{{16,}}|(?<!%)(?<!%[0-9A-Fa-f])[0-9]+")
 
@@ -30,8 +31,8 @@ _INDEX_ORDER = re.compile(r"C=[NMSD][;&]O=[AD](?:[;&](?:F=[012]|V=[01]|P=[^;&]*+
 
 def trap_reason(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:
     """Return the reason why a canonical URL looks like a trap, or None if it does not."""
-    # Too many segments, labels or parameters, or the same one too often. A parameter's name may
-    # repeat: `?tag=a&tag=b&tag=c`.
+    # A trap has too many path segments, host labels or parameters, or repeats one of them too
+    # often. Several parameters can have the same name: `?tag=a&tag=b&tag=c`.
     stem, _, query = url.partition("?")
     path_at = stem.index("/", 8)
     labels, label_times = _labels(stem[:path_at])
@@ -49,7 +50,7 @@ def trap_reason(url: str, bounds: Bounds = DEFAULT_BOUNDS) -> Refusal | None:
 
 @lru_cache(maxsize=1_024)
 def _labels(origin: str) -> tuple[int, int]:
-    """Return the number of a host's labels, and the count of the most frequent."""
+    """Return the number of labels in a host name, and the count of the most frequent label."""
     labels = hostname_of(origin).split(".")
     # An IP address counts as one label.
     return (1, 1) if labels[-1].isdigit() else (len(labels), max(Counter(labels).values()))
@@ -62,16 +63,19 @@ def _repeats(parts: list[str], times_max: int) -> bool:
 
 
 def is_reordered_index(url: str, page_url: str) -> bool:
-    """Return True if a link of a folder index leads to the same index in another order."""
+    """Return True if `url`, a link on `page_url`, is the same folder index in another order."""
     if "/?C=" not in url:  # most links
         return False
-    # If another page links to it, it may be the only link to that index, and is requested.
+    # A link from another page can be the only link to that index, so it is requested.
     stem, _, query = url.partition("?")
     return stem == page_url.partition("?")[0] and _INDEX_ORDER.fullmatch(query) is not None
 
 
 def patterns(url: str) -> tuple[str, ...]:
-    """Return the patterns of a canonical URL: its folder, and its path with parameter names."""
+    """Return a URL's patterns: its folder, and its path with the names of its parameters.
+
+    Numbers and ids are replaced, so that similar URLs have the same patterns.
+    """
     stem, _, query = url.partition("?")
     origin = host_of(stem)
     folder, _, name = stem[len(origin) :].rpartition("/")
@@ -84,7 +88,7 @@ def patterns(url: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_024)
 def _host(origin: str) -> str:
-    """Generalise a host's name, but not its port. Addresses stay unchanged."""
+    """Replace numbers and ids in a host name, but not in its port or in an IP address."""
     name = hostname_of(origin)
     if name.startswith("[") or name.rpartition(".")[2].isdigit():
         return origin
@@ -98,14 +102,14 @@ def _generalised(text: str) -> str:
 # Each container counts by itself and loses its counts when it ends. So with n containers, up to n
 # times as many URLs pass. The crawl's depth and page budget limit every trap.
 class Shares:
-    """Limits the number of new URLs by crawl and pattern, in a bounded memory."""
+    """Limits the number of new URLs for each crawl and pattern. Its memory is bounded."""
 
     def __init__(self, bounds: Bounds = DEFAULT_BOUNDS) -> None:
         self._bounds = bounds
         self._taken: Counter[tuple[str, str]] = Counter()
 
     def take(self, crawl: str, urls: Iterable[str]) -> set[str]:
-        """Count new URLs. Return the URLs with a pattern that has reached its limit."""
+        """Count new URLs of a crawl. Return the URLs that have a pattern whose limit is reached."""
         refused = set()
         for url in urls:
             keys = [(crawl, pattern) for pattern in patterns(url)]
@@ -115,7 +119,7 @@ class Shares:
             else:
                 self._taken.update(keys)
         if len(self._taken) > PATTERNS_MAX:
-            # Traps have the highest counts.
+            # Keep the patterns with the highest counts, because traps have the highest counts.
             most = nlargest(PATTERNS_MAX // 2, self._taken.items(), key=lambda item: item[1])
             self._taken = Counter(dict(most))
         return refused

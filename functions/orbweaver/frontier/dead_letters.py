@@ -1,6 +1,6 @@
 """Dead letters: messages that could not be processed, with their causes, groups and redrive.
 
-A body may contain anything, so only its redacted URLs and the names of its fields are shown.
+A body can contain anything, so only its redacted URLs and the names of its fields are shown.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from orbweaver.model.version import NEWER
 
 CAUSE_CHARS_MAX = 100
 FIELDS_SHOWN = 10
-# A body that is no JSON may be anything. This prefix hints at its origin, and is too short for a
-# password.
+# Number of characters that are shown of a body that is no JSON. They hint at its origin, and are
+# too few for a password.
 START_CHARS = 12
 NEWER_VERSION = "newer version"
 # Beginnings of reasons, and their causes. A cause is a reason without the parts that differ between
-# messages, so a thousand equal failures are one line.
+# messages, so that a thousand equal failures are shown as one line.
 _CAUSES = {
     "unknown crawl ": "unknown crawl",
     "no usable URL": "no usable URL",
@@ -66,8 +66,8 @@ _KINDS = {
 class DeadLetter:
     """A message on the dead-letter queue. `handle` is its receipt handle.
 
-    `sent_at_ms` is the time when a worker moved it, or when it was first sent if SQS moved it.
-    `receives` counts every read.
+    `sent_at_ms` is the time when a worker moved it to this queue. If SQS moved it, it is the time
+    when the message was first sent. `receives` counts every read.
     """
 
     id: str
@@ -103,7 +103,7 @@ class Case:
 
     @property
     def is_hopeless(self) -> bool:
-        """True if it would fail again at once: it is no message, or has no usable URL."""
+        """True if a redrive would fail at once: the body is malformed, or has no usable URL."""
         match self.message:
             case Malformed():
                 return True
@@ -114,19 +114,19 @@ class Case:
 
     @property
     def first_seen_ms(self) -> int:
-        """Creation time of its message, or the earliest known time."""
+        """Time when the message was created, or the earliest known time."""
         made = self.message
         known = (made.at_ms,) if isinstance(made, Pack | SeedsMessage) and made.at_ms else ()
         return min(self.letter.sent_at_ms, *known) if known else self.letter.sent_at_ms
 
     @property
     def last_seen_ms(self) -> int:
-        """Time when a worker moved it. If SQS moved it, the time of its first receive."""
+        """Time when a worker moved the message. If SQS moved it, the time of its first receive."""
         received_ms = None if self.letter.reason else self.letter.first_received_at_ms
         return max(self.letter.sent_at_ms, received_ms or 0)
 
     def hosts(self) -> frozenset[str]:
-        """Return the hosts of its URLs, each as name, as name with port, and with the scheme."""
+        """Return the hosts of the message's URLs, each as name, as name and port, and as origin."""
         found: set[str] = set()
         for url in filter(None, map(resolved, self.references)):
             origin = host_of(url)
@@ -135,7 +135,7 @@ class Case:
 
 
 def read(letter: DeadLetter) -> Case:
-    """Decode a dead letter. Never raises."""
+    """Decode a dead letter and determine its cause. Never raises."""
     message = decode(letter.body, letter.source)
     match message:
         case Pack():
@@ -166,7 +166,7 @@ def _cause(letter: DeadLetter, message: Message) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterSelection:
-    """Selects dead letters by words of their reason, by a host of their URLs, and by cause."""
+    """Selects dead letters by a part of their reason, a host of their URLs, and their cause."""
 
     reason: str | None = None
     host: str | None = None
@@ -226,7 +226,7 @@ def _group(cause: str, members: list[Case]) -> DeadLetterGroup:
 
 
 def outline(case: Case) -> str:
-    """Describe a body without URLs, leaving out everything that may be secret."""
+    """Describe a message body by its field names and redacted URLs, without possible secrets."""
     text = case.letter.body.strip()
     try:
         raw = json.loads(text)
@@ -265,7 +265,7 @@ Revived: TypeAlias = Pack | tuple[SeedsMessage, ...]
 
 
 def message_to_resend(case: Case, now_ms: int) -> Revived | None:
-    """Return the message to send for a dead letter, or None if its body is sent unchanged."""
+    """Return the message to send when a dead letter is redriven. None: send its body unchanged."""
     message = case.message
     if case.is_hopeless or isinstance(message, Malformed | Close | Newer):
         return None
@@ -275,8 +275,8 @@ def message_to_resend(case: Case, now_ms: int) -> Revived | None:
         case SeedsMessage():
             return (message,)
         case Loose():
-            # The ids follow from the dead letter's id, so that a copy of it is the same message. It
-            # never becomes a pack.
+            # The ids are derived from the dead letter's id, so that a copy results in the same
+            # messages. A loose message never becomes a pack.
             return seeds_of(
                 case.letter.id,
                 message.crawl,

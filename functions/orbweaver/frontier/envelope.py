@@ -1,6 +1,6 @@
 """Fields that mean the same in every version of a message: version, crawl id, creation time.
 
-They distinguish a message of a newer version, which waits, from an invalid body.
+They show whether an unreadable message is of a newer version, and must wait, or is invalid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ ID = re.compile(r"[!\"$-~]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newer:
-    """A message of a newer version. Crawl and time are None if they are unreadable."""
+    """A message of a newer version of Orbweaver, with a text about that version.
+
+    `crawl` and `at_ms` (creation time) are None if they are unreadable.
+    """
 
     said: str
     crawl: str | None = None
@@ -30,7 +33,7 @@ class Newer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingMessage:
-    """An unchanged body that waits for a newer version, and the time since which it waits."""
+    """A message body that waits unchanged for a newer version of Orbweaver, since `since_ms`."""
 
     body: str
     crawl: str
@@ -38,7 +41,7 @@ class WaitingMessage:
 
 
 class InvalidError(Exception):
-    """A field that does not match the schema."""
+    """A field of a message does not match the schema."""
 
 
 def refuse(reason: str) -> NoReturn:
@@ -46,7 +49,7 @@ def refuse(reason: str) -> NoReturn:
 
 
 def newer(raw: dict[str, Any], known: int) -> Newer | None:
-    """Read the envelope of a newer version. Return None if it is not newer. Never raises."""
+    """Return the envelope of a message if its version is above `known`, else None. Never raises."""
     version, crawl, at_ms = raw.get("v"), raw.get("crawl", raw.get("close")), raw.get("at")
     if not is_integer(version) or version <= known:
         return None
@@ -58,7 +61,7 @@ def newer(raw: dict[str, Any], known: int) -> Newer | None:
 
 
 def identity(raw: dict[str, Any], key: str, chars_max: int) -> str:
-    """Read an id. Raises InvalidError."""
+    """Return the id in field `key`. Raises InvalidError if it is no valid id."""
     value = raw.get(key)
     if not is_id(value, chars_max):
         refuse(f"{key} must be a string of 1 to {chars_max} ASCII characters, none a space or #")
@@ -70,7 +73,7 @@ def is_id(value: object, chars_max: int) -> TypeGuard[str]:
 
 
 def integer(value: object, key: str) -> int:
-    """Read a non-negative integer. Raises InvalidError."""
+    """Return `value` if it is a non-negative integer. Raises an InvalidError that names `key`."""
     if not is_integer(value):
         refuse(f"{key} must be an integer from 0 to 2^53")
     return value

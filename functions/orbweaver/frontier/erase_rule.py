@@ -20,13 +20,14 @@ from orbweaver.model.url import host_of, hostname_of
 
 # Packs that wait in a table are kept for a year. A rule outlives them.
 KEPT_D = 366
-# At most 64 KB of a crawl's item, which has room for 400 KB and holds up to 256 KB of seeds.
+# These digests use at most 64 KB of a crawl's item. The item is limited to 400 KB, and has up to
+# 256 KB of seeds.
 NAMES_MAX = 2_000
 _URL = re.compile(r"https?://[^\s\"'<>]+")
 
 
 class UrlMatcher(ABC):
-    """Erased URLs."""
+    """Recognises erased URLs, and removes them from values and records."""
 
     @abstractmethod
     def url(self, url: str | None) -> bool:
@@ -37,11 +38,14 @@ class UrlMatcher(ABC):
         """Return True if a text mentions an erased URL."""
 
     def run(self, _crawl_id: str | None) -> bool:
-        """Return True if a run is erased as a whole."""
+        """Return True if all data of a run is erased."""
         return False
 
     def value_left(self, value: Any) -> Any:
-        """Return what remains of a cell: None if it mentions a URL, lists without such entries."""
+        """Return a cell's value without erased URLs.
+
+        A text that mentions an erased URL becomes None. Such texts are removed from lists.
+        """
         match value:
             case str():
                 return None if self.url(value) or self.text(value) else value
@@ -52,7 +56,10 @@ class UrlMatcher(ABC):
                 return value
 
     def record_left(self, record: PageRecord) -> PageRecord | None:
-        """Return None, a changed copy, or the same object if the record is not affected."""
+        """Return a record without erased URLs, or None if its own URL or its run is erased.
+
+        Returns the same object if the record mentions no erased URL.
+        """
         if self.run(record.crawl) or self.url(record.url):
             return None
         cut = {
@@ -77,7 +84,10 @@ class UrlMatcher(ABC):
 
 @dataclass(frozen=True)
 class EraseRule(UrlMatcher):
-    """Digests of erased URLs, and of erased hosts as origin, `name:port` or name."""
+    """Recognises erased URLs by their digest, or by the digest of their host.
+
+    The digest of a host is made from its origin, its `name:port` or its name.
+    """
 
     digests: frozenset[str] = frozenset()
 
@@ -91,7 +101,8 @@ class EraseRule(UrlMatcher):
     def text(self, text: str | None) -> bool:
         if not self.digests or not text:
             return False
-        # A full stop or a bracket may end a sentence, or belong to the URL.
+        # Punctuation after a URL can end the sentence or belong to the URL, so both readings are
+        # checked.
         return any(self.url(one) or self.url(one.rstrip(".,;:!?)]")) for one in _URL.findall(text))
 
 
@@ -103,7 +114,10 @@ def erase_rule(crawl: Crawl) -> EraseRule:
 
 
 def with_erased(crawl: Crawl, names: Iterable[str], now_ms: int) -> Crawl:
-    """Return the crawl with these URLs or hosts in its rule, without digests older than a year."""
+    """Return the crawl with `names` (URLs or hosts) added to its erase rule.
+
+    Digests that are older than a year are removed from the rule.
+    """
     today = now_ms // 86_400_000
     kept = {digest: day for digest, day in crawl.erased if today - day < KEPT_D}
     erased = kept | {_digest(name): today for name in names}

@@ -1,8 +1,8 @@
-"""Journal (redo log) of a pack: a message with up to 25 URLs.
+"""Define the journal (redo log) of a pack, a message with up to 25 URLs.
 
-A delivery fetches, then writes the journal if absent. Every later delivery claims, stores and
-commits the same values. The ledger adds which links the pack won. Together they determine the packs
-to send (outbox).
+The first delivery of a pack requests its URLs and writes the journal. Every later delivery claims,
+stores and commits the values of the journal. The ledger (commit record) states which links the pack
+has claimed. Journal and ledger together determine the packs to send (outbox).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOTHING: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeue:
-    """A URL without an outcome that returns after a delay: deferred, or a retry."""
+    """A URL without an outcome that is sent again after a delay: deferred, or for a retry."""
 
     target: Target
     delay_s: int
@@ -36,7 +36,7 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrecorded:
-    """Outcome of a URL whose page record a rule excludes."""
+    """Outcome of a URL whose page record is not stored because of a URL rule."""
 
     url: str
     outcome: Outcome
@@ -45,49 +45,53 @@ class Unrecorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """Result of a pack before claims and commit. It claims links as of `at_ms`."""
+    """Result of visiting a pack's URLs, stored before its links are claimed.
+
+    `candidates` are the links to claim, `at_ms` is the time of these claims. `returning` are the
+    URLs to send again.
+    """
 
     at_ms: int
     records: tuple[PageRecord, ...] = ()
     returning: tuple[Requeue, ...] = ()
     candidates: tuple[Target, ...] = ()
     counts: Counts = field(default_factory=dict)
-    # Send every returning URL in a pack of its own, so that a URL that kills its worker does not
-    # affect the others.
+    # True: each URL of `returning` is sent in a separate pack. So a URL that kills its worker does
+    # not affect the others.
     alone: bool = False
-    # Amounts reserved from the crawl's budgets, by part. The commit returns the unspent rest.
+    # Amounts reserved from the crawl's budgets, by part. The commit returns the unspent amounts.
     reserved: Mapping[str, int] = field(default_factory=dict)
-    # Random number of the delivery that reserved them, because two deliveries of a pack can write
+    # Random number of the delivery that made the reservations. Two deliveries of a pack can write
     # equal journals in the same millisecond. 0 without reservations.
     delivery: int = 0
-    # URLs that ended without a request because the crawl ended. Other runs may claim them.
+    # URLs that ended without a request because the crawl ended. Other runs can claim them.
     unasked: tuple[str, ...] = ()
     unrecorded: tuple[Unrecorded, ...] = ()
-    # Id of the crawl, empty in journals of earlier versions.
+    # Id of the crawl, empty in journals of older Orbweaver versions.
     crawl: str = ""
-    # Links that a limit or the scope excludes now. Later runs of the same name may request them
+    # Links that a limit or the scope excludes now. Later runs of the same name can request them
     # (worker/earlier_runs.py).
     left: tuple[Target, ...] = ()
-    # Packs of earlier runs to read next, for links that they left out.
+    # Packs of earlier runs to read next, for links that these packs left out.
     past: tuple[Past, ...] = ()
-    # Links that wait, with their bands (frontier/late_links.py). The second band is for candidates
-    # beyond the page limit, or None if they are refused.
+    # Links to request late, each with its band (frontier/late_links.py). `surplus_band` is the band
+    # for candidates beyond the page limit. None: these are refused.
     late: tuple[Banded, ...] = ()
     surplus_band: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """Commit record of a pack. `children` are the indexes of the candidate links that it won.
+    """Commit record of a pack. `children` are the indexes of the candidate links it has claimed.
 
-    `surplus`: the pack won more links than the budget allowed, and must release those claims.
-    `sent`: they are released, and the packs that follow are queued.
+    `surplus`: the pack claimed more links than the budget allowed, and must release those claims.
+    `sent`: these claims are released, and the packs of the claimed links are queued.
     """
 
     pack: str
     children: tuple[int, ...]
     surplus: bool = False
-    # Without it, a late copy of the pack would send all packs that follow again.
+    # Without this field, a delayed copy of the pack's message would send those packs again.
     sent: bool = False
 
 
@@ -105,7 +109,7 @@ class OutgoingPack:
 
     @property
     def express(self) -> bool:
-        """True if its URLs have priority. URLs without priority are in separate packs."""
+        """True if the pack's URLs have priority. Other URLs are in separate packs."""
         return any(target.express for target in self.pack.targets)
 
 
@@ -114,7 +118,10 @@ _LANES = ((True, False), (False, False), (True, True), (False, True))
 
 
 def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[OutgoingPack, ...]:
-    """List the packs that follow from a committed pack, with the same ids every time."""
+    """List the packs to send after a commit: packs of claimed links and of URLs to send again.
+
+    The same journal and ledger always result in the same pack ids.
+    """
     children = [journal.candidates[place] for place in ledger.children]
     groups: list[tuple[list[Target], int]] = []
     for lane in _LANES:
@@ -135,14 +142,17 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
 
 
 def has_successors(journal: Journal, ledger: Ledger, *, ordered: bool) -> bool:
-    """Return True if a committed pack sends URLs that will check for the end of the crawl."""
+    """Return True if a commit sends packs that will check for the end of the crawl."""
     # In an ordered crawl, retries do not count, because late packs do not wait for them.
     returning = any(not ordered or one.target.attempt == 1 for one in journal.returning)
     return bool(ledger.children or journal.past or returning)
 
 
 def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target]]]:
-    """List the links of a committed pack that must wait, by band and pack, the same every time."""
+    """Return the late links of a committed pack, in packs of one band each.
+
+    The same journal and ledger always result in the same packs.
+    """
     late = journal.late
     if ledger.surplus and journal.surplus_band is not None:
         late += tuple((journal.surplus_band, target) for target in surplus_of(journal, ledger))
@@ -150,7 +160,7 @@ def late_groups(journal: Journal, ledger: Ledger) -> list[tuple[int, list[Target
 
 
 def outbox_late(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[Pack, ...]:
-    """List the packs of links that must wait, with the same ids every time."""
+    """List the packs of a commit's late links. Their ids are the same in every call."""
     packs: list[Pack] = []
     for number, (band, targets) in enumerate(late_groups(journal, ledger)):
         own = child_id(pack_id, f"late/{number}")
@@ -168,7 +178,10 @@ def outbox_late(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> t
 
 
 def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[SeedsMessage, ...]:
-    """List the messages on which workers read more packs of earlier runs, the same every time."""
+    """List the messages that make workers read further packs of earlier runs.
+
+    Their ids are the same in every call.
+    """
     return tuple(
         past_of(pack_id, crawl, past, place, journal.at_ms)
         for place, past in enumerate(journal.past)
@@ -176,13 +189,16 @@ def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[SeedsMessag
 
 
 def isolate_urls(pack: Pack, at_ms: int) -> Journal:
-    """Split a pack that may have killed a worker into packs of one URL each. Requests no URL."""
+    """Return a journal that splits a pack into packs of one URL each, without a request.
+
+    A pack is split if it may have killed a worker.
+    """
     again = tuple(Requeue(target=target, delay_s=0) for target in pack.targets)
     return Journal(at_ms=at_ms, returning=again, alone=True, crawl=pack.crawl)
 
 
 def surplus_of(journal: Journal, ledger: Ledger) -> tuple[Target, ...]:
-    """List the candidates whose claims must be released, if this pack holds them."""
+    """List the candidates that the ledger excludes. The pack must release its claims of these."""
     kept = set(ledger.children)
     return tuple(target for place, target in enumerate(journal.candidates) if place not in kept)
 
@@ -195,10 +211,11 @@ def commit_counts(
     *,
     claim_nanodollars: int,
 ) -> Counts:
-    """Return the counts of a commit: the journal's, the kept claims, and claims beyond the budget.
+    """Return the counts of a commit: the journal's, the claimed links, and the refused links.
 
-    `claim_nanodollars` is the cost of a kept claim. Claims of `hosts` are also counted by host,
-    under the host's index.
+    `won` is the number of successful claims, including claims beyond the budget.
+    `claim_nanodollars` is the cost of one claim. Claims of `hosts` are also counted by host, under
+    the host's index.
     """
     counts = dict(journal.counts)
     counts["claimed"] = len(ledger.children)
@@ -225,11 +242,11 @@ def commit_counts(
 
 
 def _by_host(targets: Sequence[Target]) -> Iterator[list[Target]]:
-    """Split targets into full packs of one host each, then mixed packs of the rest."""
+    """Split targets into full packs of one host each, then into packs of several hosts."""
     hosts: defaultdict[str, list[Target]] = defaultdict(list)
     for target in targets:
         if target.kind is TargetKind.SITEMAP:
-            yield [target]  # it contains up to thousands of URLs
+            yield [target]  # a sitemap contains up to thousands of URLs
         else:
             hosts[host_of(target.url)].append(target)
     rest: list[Target] = []
@@ -241,7 +258,10 @@ def _by_host(targets: Sequence[Target]) -> Iterator[list[Target]]:
 
 
 def _by_due(again: Sequence[Requeue], size: int) -> Iterator[tuple[list[Target], int]]:
-    """Split returning targets into packs, each due at the time of its latest target."""
+    """Split URLs to send again into packs of up to `size` URLs, each with its delay.
+
+    A pack is due when the last of its URLs is due.
+    """
     due: defaultdict[int, list[Requeue]] = defaultdict(list)
     for item in again:
         due[-(-item.delay_s // TOGETHER_S)].append(item)

@@ -1,7 +1,7 @@
 """Stored form of a journal (redo log of a pack).
 
-A reader ignores unknown parts, and missing parts are empty. Journals of a newer version are
-recognised, but not decoded.
+Decoding ignores unknown fields, and leaves missing fields empty. It raises NewerVersion for a
+journal of a newer version.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def is_long(journal: Journal) -> bool:
 
 
 def decode(blob: bytes) -> Journal:
-    """Decode a journal. Raises ValueError if it is incomplete, NewerVersion if it is newer."""
+    """Decode a journal. Raises ValueError if it is incomplete.
+
+    Raises NewerVersion if a newer version of Orbweaver wrote it.
+    """
     if blob and not known(blob):
         raise NewerVersion(WHAT, None, VERSION)
     plain, digests = decompress(blob)
@@ -95,7 +98,10 @@ def decode(blob: bytes) -> Journal:
 
 
 def _columns(records: Sequence[PageRecord]) -> tuple[dict[str, list[Any]], bytes]:
-    """Convert records to columns by name, and their digests, which columns replace by True."""
+    """Return the values of records by column, and the concatenated SHA-256 digests.
+
+    In the columns, True replaces a digest.
+    """
     # Journals are billed by the KB and consist mostly of records. Columns of similar values
     # compress well. Digests do not compress, so they follow the compressed part as raw bytes.
     rows = [to_fields(record) for record in records]
@@ -109,7 +115,7 @@ def _columns(records: Sequence[PageRecord]) -> tuple[dict[str, list[Any]], bytes
 
 
 def _rows(columns: dict[str, list[Any]], digests: bytes) -> Iterator[dict[str, Any]]:
-    """Convert columns back to fields of records, without empty fields."""
+    """Convert columns and digests back to the fields of each record, without empty fields."""
     place = 0
     for values in zip(*columns.values(), strict=True):
         row = {

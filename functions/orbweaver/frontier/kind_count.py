@@ -22,7 +22,7 @@ class KindCount:
 
     - `requested`: requested URLs
     - `fruitful`: URLs whose page was new, or was the first to link to a new page
-    - `in_flight`: URLs that were claimed at once (not late), including answered ones
+    - `in_flight`: URLs that were claimed at once instead of late, even if they have ended since
     - `texts`, `texts_new`: pages whose text was compared, and pages with new text
     - `others`: responses that were no page, such as pictures
     - `not_requested`: URLs that ended without a request, for example because of robots.txt
@@ -57,7 +57,7 @@ class KindCount:
 
     @property
     def has_ended_enough(self) -> bool:
-        """True if enough URLs have ended to request more than one at a time."""
+        """True if enough URLs have ended to allow several URLs of this kind in flight."""
         return self.ended >= TRIED_MIN
 
     @property
@@ -76,7 +76,7 @@ class KindCount:
     @property
     def is_fruitful(self) -> bool:
         """True if enough URLs were requested to judge the kind, and at least half were fruitful."""
-        # Such kinds stay separate when there are too many kinds.
+        # Such kinds are not merged when there are too many kinds.
         return self.is_tried and self.is_fruitful_so_far
 
     @property
@@ -89,7 +89,7 @@ class KindCount:
         return self.asked_unshared, self.fruitful_unshared, self.out_unshared
 
     def subtract_shared(self, asked: int, fruitful: int, out: int) -> None:
-        """Subtract counts that other containers can read now."""
+        """Subtract from the unshared counts, because other containers can read them now."""
         self.asked_unshared -= asked
         self.fruitful_unshared -= fruitful
         self.out_unshared -= out

@@ -1,6 +1,7 @@
-"""Learn which groups of similar URLs (kinds) bring new content, and sort links by that.
+"""Learn which groups of similar URLs (kinds) lead to new content, and sort links accordingly.
 
-Only ordered crawls do this: crawls with a page limit of their own (docs/yield.md, "The order").
+Only ordered crawls do this: crawls with one counter shard and a limit of at most 100,000 pages
+(docs/yield.md, "The order").
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from orbweaver.model.url import host_of
 
 # Links of a kind with at least this score are claimed at once.
 FRUITFUL = 0.5
-# Limits for kinds with few results: URLs in flight per kind, and for all such kinds together. One
-# URL, because each response adds more knowledge than all before. A URL without a response after
-# ANSWERED_WITHIN other responses no longer counts for the second limit.
+# Limits of URLs in flight for kinds with few results: per kind, and for all such kinds together.
+# The limit per kind is one URL, because each response adds more knowledge than all before. A URL
+# without a response after ANSWERED_WITHIN other responses no longer counts for the second limit.
 UNTRIED_OUT, ALL_UNTRIED_OUT, ANSWERED_WITHIN = 1, 16, 40
-# Limits of URLs in flight for other kinds, relative to ended URLs: OUT_TIMES as many, because a
-# kind may bring less from some moment on. SURE_TIMES as many from the score SURE on.
-# DOUBTFUL_SHARE, but at least one URL, for a kind with a lower score than FRUITFUL.
+# Limits of URLs in flight for kinds with enough results, as multiples of the kind's ended URLs.
+# OUT_TIMES is the usual multiple, because a kind can stop bringing new pages. SURE_TIMES applies
+# from the score SURE on. DOUBTFUL_SHARE (at least one URL) applies to scores below FRUITFUL.
 OUT_TIMES, SURE, SURE_TIMES, DOUBTFUL_SHARE = 2, 0.75, 6, 1 / 8
-# The first SAMPLED_FIRST pages of a kind are compared (SAMPLED_FEW if nearly all kinds are
-# fruitful), then one page in SAMPLED_EACH, chosen by its URL. A comparison costs as much CPU as the
-# rest of a page.
+# The texts of a kind's first SAMPLED_FIRST pages are compared with other texts (SAMPLED_FEW if
+# nearly all kinds are fruitful). Then one page in SAMPLED_EACH is compared, chosen by its URL. A
+# comparison costs as much CPU as the remaining work on a page.
 SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 128
 # One in this number of redirects to a new page counts as fruitful, because the page itself counts
 # too.
@@ -46,7 +47,7 @@ _FAULT, _TOO_MANY = 500, 429
 
 
 class KindLearner:
-    """Learns from the pages of a crawl, in the order in which they are read."""
+    """Learns from a crawl's pages which kinds of URLs bring new content, and sorts links by it."""
 
     def __init__(self) -> None:
         self.scores = KindScores()
@@ -70,9 +71,9 @@ class KindLearner:
     ) -> Generator[None, None, tuple[list[Target], list[Banded]]]:
         """Split links into links to claim now, best first, and links that must wait.
 
-        `taken` is the band (place in the waiting order, 0 first) in which these links have waited,
-        or None for new links. At least `least` of links that have waited are claimed. The generator
-        pauses after each slice.
+        `taken` is the band (rank in the waiting order, 0 first) in which these links have waited.
+        New links have no band. At least `least` of the links that have waited are claimed now. The
+        generator yields after each slice of links.
         """
         # Links with priority and sitemaps never wait.
         first = [link for link in links if _is_never_late(link)]
@@ -134,7 +135,10 @@ class KindLearner:
         taken: int,
         least: int,
     ) -> None:
-        """Fill `prompt` to `least` links with the best that would wait in the same band again."""
+        """Move the best links from `waiting` to `prompt` until `prompt` has `least` links.
+
+        Only links that would wait in band `taken` again, or in a lower band, are moved.
+        """
         again = [one for one in waiting if one[1][0] <= taken][: least - len(prompt)]
         for one in again:
             score, (_, link) = one
@@ -177,8 +181,11 @@ class KindLearner:
         )
 
     def _may_be_out(self, known: KindScore) -> bool:
-        """Return True if one more URL of a kind may be in flight, as far as this container sees."""
-        # Responses of similar kinds count too.
+        """Return True if the limits allow one more URL of a kind in flight.
+
+        Only the counts of this container and the shared counts that it has read are considered.
+        """
+        # The limits of similar kinds apply too.
         room = all(out < most for out, most in _outs(known))
         return room and (known.count.has_ended_enough or self._untried_out() < ALL_UNTRIED_OUT)
 
@@ -213,7 +220,11 @@ class KindLearner:
         *,
         redirected: bool = False,
     ) -> None:
-        """Count a URL that has ended, and credit its referrer if it brought new content."""
+        """Count a URL that has ended, and credit its referrer if it brought new content.
+
+        `digest` has the text's runs of words if the text must be compared. `redirected` means that
+        the referrer redirected to this URL.
+        """
         # Failures of a host and URLs that robots.txt forbids do not affect a kind's score.
         status = record.status
         if record.outcome is Outcome.SKIPPED and status is None:
@@ -233,12 +244,12 @@ class KindLearner:
             self._credit(record.referrer, redirected=redirected)
 
     def leave(self, url: str) -> None:
-        """Record that a URL ended without a request, which frees its place in flight."""
+        """Record that a URL ended without a request and is no longer in flight."""
         self.scores.count(url).not_requested += 1
         self.note_not_in_flight([url])
 
     def _credit(self, referrer: str | None, *, redirected: bool) -> None:
-        """Count a page as fruitful because it was the first to link or redirect to a new page."""
+        """Count `referrer` as fruitful: it was the first to link or redirect to a new page."""
         if referrer is None:
             return
         key = text_hash(referrer)
@@ -257,8 +268,8 @@ class KindLearner:
         first = self._met.add_key(text_hash(address) ^ PAGE)
         title, own = _title_words(record)
         titled = self._met.add(f"title {host} {title}" if title else f"body {record.sha256}")
-        # The history of a file is titled with the file's name, so only words that the URL lacks
-        # count.
+        # For example, a file's history has the file's name as its title. So only words of the title
+        # that are not in the URL count.
         telling = bool(own) and self._met.add(f"own {host} {own}")
         varied = self._text_is_new(record.url, host, digest)
         if not first or not titled:
@@ -294,7 +305,10 @@ def _doubtful(known: KindScore) -> int:
 
 
 def _outs(known: KindScore) -> list[tuple[int, int]]:
-    """List (in flight, limit) of a kind of URLs. While untried, also of all similar kinds."""
+    """List pairs of URLs in flight and their limit, for a kind of URLs.
+
+    Until the kind is tried, the list has another pair for all similar kinds together.
+    """
     asked = known.count.requested
     found = [(known.count.in_flight - asked, _out_max(known.count.ended, known.score))]
     if not known.count.is_tried:
@@ -313,12 +327,15 @@ def _out_max(ended: int, score: float) -> int:
 
 
 def _thing(url: str) -> str:
-    """Return a path below its second folder: a file that may have several views."""
+    """Return the path below a URL's second folder: a file that can have several views."""
     return "/".join(url.partition("?")[0].split("/")[5:])
 
 
 def _title_words(record: PageRecord) -> tuple[str, str]:
-    """Return a title's words without numbers and hashes, and the words that its URL lacks."""
+    """Return the words of a page's title, and its words that the page's URL does not contain.
+
+    Numbers and hashes are left out of both.
+    """
     words = _WORD.findall(_HASH.sub("", (record.title or "").lower()))
     there = frozenset(_WORD.findall(echo_of(record.url).lower()))
     return " ".join(words), " ".join(word for word in words if word not in there)

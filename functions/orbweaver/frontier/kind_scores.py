@@ -1,7 +1,8 @@
 """Score groups of similar URLs (kinds) by the share of their requests that brought new content.
 
-A requested URL is *fruitful* if its page was new or was the first to link to a new page. Related
-kinds provide a prior for kinds without results. Containers add their counts to shared ones.
+A requested URL is *fruitful* if its page was new or was the first to link to a new page. A kind
+without results is scored by related kinds. Containers add their counts to counts that all of them
+share.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from orbweaver.model.url_kind import (
 
 # A kind of URLs without results is judged by similar kinds once these have this many requests.
 ALIKE_MIN = 3
-# A crawl is calm if the share CALM of its kinds is fruitful, after smoothing by CALM_WEIGHT
-# imaginary kinds, half of them fruitful. It is also calm if all kinds are fruitful after CALM_NOTED
-# responses. The state is updated after each CALM_EACH responses.
+# Nearly all kinds are fruitful if their share is at least CALM. The share is smoothed by
+# CALM_WEIGHT imaginary kinds, half of them fruitful. The same holds if all kinds are fruitful after
+# CALM_NOTED responses. This state is updated after each CALM_EACH responses.
 CALM, CALM_WEIGHT, CALM_NOTED, CALM_EACH = 0.68, 6, 64, 8
-# Links are not reordered while at most FEW_KINDS dissimilar kinds were found and at most
-# FEW_UNTRIED links at a time belong to kinds with few results. More such links would mostly be
-# requested before their kinds have results.
+# Links are not reordered while few kinds are known: at most FEW_KINDS dissimilar kinds, and at most
+# FEW_UNTRIED links at a time of kinds with few results. More such links would mostly be requested
+# before their kinds have results.
 FEW_KINDS, FEW_UNTRIED = 2, 300
 # Each URL is counted three times: under its kind and under two wider kinds.
 LEVELS = 3
@@ -60,14 +61,20 @@ DEAD, WAITING, FILES = "dead", "waiting", "met"
 
 
 def is_ordered(crawl: Crawl) -> bool:
-    """Return True if a crawl has a page limit of its own, up to ORDERED_PAGES_MAX."""
+    """Return True if a crawl sorts its links by the scores of their kinds.
+
+    Such a crawl has one counter shard and a limit of at most ORDERED_PAGES_MAX pages.
+    """
     return crawl.shards == 1 and not crawl.continuous and crawl.pages_max <= ORDERED_PAGES_MAX
 
 
 def shared_counts_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | None:
-    """Return the shared counts (requested, fruitful) of a URL's kind, or None without requests."""
-    # Which parts of the shape the workers have generalised by now is unknown here. So all forms are
-    # looked up, and the one with the most requests is chosen.
+    """Return (requested, fruitful) of a URL's kind. None: no URL of it was requested.
+
+    `total` are the counts that all workers share.
+    """
+    # Workers may have replaced parts of the shape by `*`, and it is unknown here which parts. So
+    # all forms are looked up, and the one with the most requests is chosen.
     shape = coarse_shape(url)
     places = [{one} for one in shape]
     for at in (1, 2):
@@ -98,10 +105,10 @@ class KindScore:
     # Counts of all similar kinds, including this one.
     group: Mapping[Shape, KindCount]
     score: float
-    # Requests for the other similar kinds.
+    # Number of requests for the other similar kinds.
     alike: int
-    # Requests for the two wider kinds (same parameters, same folders) if it has both parameters and
-    # two folders, else 0.
+    # Number of requests for the two wider kinds (same parameters, same folders). 0 unless this kind
+    # has both parameters and two folders.
     beside: int
 
     @property
@@ -129,7 +136,7 @@ class KindScores:
         # Wider kinds: all URLs of the same folders.
         self._folders = _kinds()
         self._shared: Mapping[str, int] = {}
-        # Queries that stay merged, because shared counts show no reason to separate them.
+        # Queries that remain merged, because shared counts show no reason to separate them.
         self._open: set[Shape] = set()
         # Kinds by shape. Valid until kinds are merged.
         self._found: dict[Shape, tuple[Shape, KindCount, KindCount, KindCount]] = {}
@@ -221,7 +228,10 @@ class KindScores:
         return self._all_fruitful
 
     def are_few(self) -> bool:
-        """Return True if `may_be_few` holds and all kinds requested here are fruitful so far."""
+        """Return True if the crawl has few kinds, and all kinds requested here are fruitful so far.
+
+        Always False if `may_be_few` returns False.
+        """
         # Only during the first responses. Later, their results are a better guide.
         asked = [one for one in self._kinds.known.values() if one.requested]
         return self.may_be_few() and all(one.is_fruitful_so_far for one in asked)
@@ -229,7 +239,7 @@ class KindScores:
     def may_be_few(self) -> bool:
         """Return True if the crawl has just begun and has URLs of few kinds, all of them fruitful.
 
-        False until other workers' counts are read, and once kinds were merged.
+        Returns False until other workers' counts are read, and after kinds were merged.
         """
         kinds, fruitful = self._of_all
         few = len(self._alike) <= FEW_KINDS and kinds == fruitful <= LEVELS * FEW_KINDS
@@ -263,7 +273,10 @@ class KindScores:
         self._relevant_barren = some_barren and not self._mostly_fruitful
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
-        """Count a requested URL, or with `requested=0` an earlier URL that proved fruitful."""
+        """Count a requested URL. `fruitful` is 1 if its page is new or led to a new page.
+
+        With `asked=0`, the URL was counted before, and only `fruitful` is added.
+        """
         self._forget()
         self.note_sent(url)
         self._noted += 1
@@ -300,16 +313,16 @@ class KindScores:
         return (self._kinds.changes, self._everywhere.changes, self._folders.changes)
 
     def note_sent(self, url: str) -> None:
-        """Record a URL to request. Later URLs that share a part with it have another kind."""
+        """Record a URL to request. Later URLs that share a part with it get another kind."""
         own = text_hash(url)
         for _, key in parts_of(url):
             self.met.note_first(key, own)
 
     def _shape(self, url: str) -> Shape:
-        """Return the shape of a URL, with a mark on each part that an earlier URL had."""
-        # URLs that repeat a path, a part behind an id (such as a file name) or a parameter value
-        # often show the same content in another order, revision or colour. So they are counted
-        # separately.
+        """Return the shape of a URL, with a mark on each part that a URL requested before has."""
+        # A URL is counted separately if it repeats a path, a part behind an id (such as a file
+        # name) or a parameter value. It often shows the same content in another order, revision or
+        # colour.
         shape = coarse_shape(url)
         if not self.met.shared:
             return shape if "?" not in url else self._narrowed(shape)
@@ -326,9 +339,9 @@ class KindScores:
         return (*marked, AGAIN) if again else tuple(marked)
 
     def _narrowed(self, shape: Shape) -> Shape:
-        """Return a URL's shape, with wildcards in places where the crawl has too many words."""
+        """Return a shape with `*` in each position for which the crawl has too many words."""
         # If there are too many queries to separate, only queries that are fruitful in the shared
-        # counts stay separate. Each container alone has results of only a few of them.
+        # counts are counted separately. Each container alone has results of only a few of them.
         narrowed = self._kinds.narrowed(shape)
         if not self._shared or narrowed[7] != ANY_QUERY or len(shape) == len(narrowed):
             return narrowed
@@ -348,7 +361,7 @@ class KindScores:
         return sum(one.asked_unshared + abs(one.out_unshared) for one in known)
 
     def unshared(self) -> dict[str, int]:
-        """Return all counts that other containers cannot read yet, by digests of kinds."""
+        """Return all counts that other containers cannot read yet, keyed by digests of kinds."""
         self._forget()  # `heaviest` may merge kinds
         found: dict[str, int] = {}
         for kinds in (self._kinds, self._everywhere, self._folders):
@@ -374,7 +387,7 @@ class KindScores:
         self.rich = self.rich or any(one.is_rich for one in self._kinds.known.values())
 
     def _recall(self, shape: Shape, count: KindCount) -> None:
-        """Adopt the shared counts of a kind if they are at least as large as this container's."""
+        """Adopt the shared counts of a kind if they include at least as many requests."""
         if not self._shared:
             return
         key = kind_key(shape)
@@ -393,8 +406,8 @@ class KindScores:
 
 
 def _telling(shape: Shape, parameters: KindCount, folder: KindCount) -> list[KindCount]:
-    """Return the counts of wider kinds of URLs that predict the results of a kind."""
-    # Without parameters, a kind in two folders has no parameters in common with others.
+    """Return which counts of wider kinds (`parameters`, `folder`) predict a kind's results."""
+    # A kind with two folders and no parameters has no parameters in common with other kinds.
     if not shape[2]:
         return [parameters]
     return [parameters, folder] if shape[7] else [folder]
@@ -411,7 +424,7 @@ def _fruitful_in(total: Mapping[str, int]) -> tuple[int, int]:
 
 
 def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:
-    """Add up the shared counts of a shape over all its marked forms."""
+    """Add up the shared counts `total` of a shape, with and without marks of repeated values."""
     places = (sorted(with_repeat_marks({one})) for one in shape[8:])
     found = KindCount()
     for values in islice(product(*places), MARKS_MAX):

@@ -1,4 +1,4 @@
-"""Shapes of URLs, under which an ordered crawl counts its results.
+"""Compute the shapes of URLs, by which an ordered crawl groups its results.
 
 A *shape* is a tuple of tokens that similar URLs share, such as `/wiki/*?action=edit`
 (model/url_kind.py). A *kind* is a shape down to the second folder, with parameter names and with
@@ -33,10 +33,10 @@ def coarse_shape(url: str) -> Shape:
 
 @lru_cache(maxsize=8_192)
 def parts_of(url: str) -> list[tuple[int, int]]:
-    """List digests of the parts that a URL may share, each with the position of its mark.
+    """List the parts of a URL that other URLs can have too: position in the shape, and digest.
 
-    These are its path without parameters, the part of the path behind an id, and each variable
-    value.
+    The parts are the URL without parameters, the path behind an id, and each variable value. A part
+    that another URL has is marked at this position.
     """
     path, question, _ = url.partition("?")
     shape = coarse_shape(url)
@@ -54,16 +54,16 @@ def parts_of(url: str) -> list[tuple[int, int]]:
 
 
 def generalise_folders(shape: Shape) -> Shape:
-    """Return a shape with any folders and without the marks of repeated parts."""
+    """Return a more general shape: with any folders, without marks of repeated values."""
     values = shape[8:-1] if shape[-1] == AGAIN else shape[8:]
     plain = (one.removesuffix(AGAIN) for one in values)
     return (shape[0], DEEPER, "", "", "", "", *shape[6:8], *plain)
 
 
 def generalise_numbers(shape: Shape) -> Shape:
-    """Return a shape with any number, namespace and file type."""
+    """Return a more general shape: with any number, namespace and file type."""
     # A site's program treats such kinds in the same way. Files directly in the first folder,
-    # without parameters, stay separate.
+    # without parameters, are counted separately.
     of_files = () if shape[2] or shape[7] else shape[4:6]
     return (*shape[:3], *of_files, _opened(shape[6]), shape[7], *map(_opened, shape[8:]))
 
@@ -74,7 +74,7 @@ def _opened(token: str) -> str:
 
 
 def generalise_parts(shape: Shape) -> Shape:
-    """Return a shape with the same folders, and any name and parameters."""
+    """Return a more general shape: the same folders, with any name and parameters."""
     return (*shape[:3], DEEPER, "", "", "", "")
 
 
@@ -85,5 +85,5 @@ def kind_key(shape: Shape) -> str:
 
 
 def with_repeat_marks(tokens: set[str]) -> set[str]:
-    """Return a shape's tokens, and variable ones also with the mark of a repeated value."""
+    """Return `tokens`, and also each variable token with the mark of a repeated value."""
     return tokens | {token + AGAIN for token in tokens if varies(token)}

@@ -1,4 +1,4 @@
-"""Digests of the claimed URLs of one host in one run, which workers hand on to each other.
+"""Digests of the claimed URLs of one host in one run, which workers share in files.
 
 The set may be incomplete, outdated or lost: missing URLs are looked up in the table. It must not
 contain unclaimed URLs, so a URL is added only after its claim is final.
@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from hashlib import blake2b
 
-# Folder of the files that workers hand on, by run.
+# Folder of the shared files. It has a folder for each run.
 PREFIX = "claimed/"
 # If one of n new links collides with one of m known URLs, it is never requested. The probability is
 # n m / 2^64: for a host with 100,000 pages, 5 in 10^10. A site owner who searches for a collision,
@@ -52,7 +52,7 @@ class KnownClaims:
         return self._has(_digest(url))
 
     def add(self, urls: Iterable[str]) -> None:
-        """Add claimed URLs while there is room."""
+        """Add claimed URLs, up to `DIGESTS_MAX` digests in all."""
         for url in urls:
             digest = _digest(url)
             if len(self) < DIGESTS_MAX and not self._has(digest):
@@ -70,14 +70,14 @@ class KnownClaims:
             self.new = max(0, self.new - len(gone))
 
     def merge(self, others: array[int]) -> None:
-        """Add the digests of a file. Digests that the file lacks count as new."""
+        """Add `others`, the digests of a file. Digests that are not in this file count as new."""
         self._fold()
         known = len(self._sorted)
         merged = _merged(self._sorted, others)
         shared = known + len(others) - len(merged)
         del merged[DIGESTS_MAX:]
         self._sorted = merged
-        # A full file cannot improve.
+        # Nothing can be added to a full file.
         self.new = known - shared if len(others) < DIGESTS_MAX else 0
 
     def encode(self) -> bytes:
@@ -86,7 +86,7 @@ class KnownClaims:
         return MAGIC + self._sorted.tobytes()
 
     def stored(self, new: int) -> None:
-        """Record that `new` digests are in a file."""
+        """Record that `new` digests were written to a file."""
         self.new = max(0, self.new - new)
 
     def _has(self, digest: int) -> bool:
@@ -108,7 +108,7 @@ def decode(body: bytes) -> array[int]:
     if not body.startswith(MAGIC) or size % DIGEST_BYTES or size > DIGEST_BYTES * DIGESTS_MAX:
         return digests
     digests.frombytes(memoryview(body)[len(MAGIC) :])
-    # A search would find only half of an unsorted file.
+    # A binary search in an unsorted file would miss digests.
     ordered = all(map(int.__lt__, digests, memoryview(digests)[1:]))
     return digests if ordered else array("Q")
 

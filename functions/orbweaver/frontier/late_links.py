@@ -1,7 +1,8 @@
 """Late links: links that wait, unclaimed, until few URLs of the crawl are in flight.
 
-They wait in packs (messages with up to 25 URLs), in one backlog for all hosts, ordered by band,
-depth and age. They do not use the page limit. docs/protocol.md describes when they are sent.
+They wait in packs (messages with up to 25 URLs), in one backlog for all hosts. The order is by band
+(how little new content they promise), depth and age. They do not count towards the page limit.
+docs/protocol.md describes when they are sent.
 """
 
 from __future__ import annotations
@@ -14,23 +15,25 @@ from typing import TypeAlias
 from orbweaver.model.crawl import Counters, Crawl
 from orbweaver.model.target import PACK_TARGETS_MAX, Target
 
-# Replaces the host in the backlog's key. No origin has this form.
+# Used instead of a host in the backlog's key. No origin has this form.
 LANE = "late"
-# SURPLUS: links of kinds that are claimed at once, beyond the page limit or too many for the known
-# results. UNKNOWN: kinds with too few results. DOUBTFUL, UNLIKELY: kinds without results, but with
-# related kinds that brought little. DOUBTFUL to BANDS_MAX: kinds that brought little, the higher
-# the less. Band 2 is no longer used. Stored packs of it are sent in this order too.
+# Bands, in the order of sending. SURPLUS: links of kinds that are claimed at once, if they are
+# beyond the page limit or too many for the known results. UNKNOWN: kinds with too few results.
+# DOUBTFUL, UNLIKELY: kinds without results whose related kinds brought little. DOUBTFUL to
+# BANDS_MAX: kinds that brought little, and less in each higher band. Band 2 is no longer used.
+# Stored packs of it are sent in this order too.
 SURPLUS, UNKNOWN, DOUBTFUL, UNLIKELY, BANDS_MAX = 0, 1, 3, 4, 6
 # Pairs of a band and the lowest score of its links. Lower scores are in BANDS_MAX.
 BARREN = ((DOUBTFUL, 0.3), (UNLIKELY, 0.15), (5, 0.05))
-# Lowest band of scores below 0.15. A crawl with `stop_when_nothing_new` sends no packs of this and
-# higher bands, and ends when only such packs are left.
+# The lowest band whose scores are below 0.15. A crawl with `stop_when_nothing_new` sends no packs
+# of this and higher bands, and ends when only such packs are left.
 NOTHING_NEW = 5
-# Late packs are sent while at most OUT_PERCENT of the done URLs are in flight (a small crawl waits
-# until none is): SENT_PERCENT of the done URLs, or UNKNOWN_PERCENT from promising bands.
+# Late packs are sent while the URLs in flight are at most OUT_PERCENT of the done URLs. A small
+# crawl waits until none is in flight. The number of links sent is SENT_PERCENT of the done URLs, or
+# UNKNOWN_PERCENT from promising bands.
 OUT_PERCENT, SENT_PERCENT, UNKNOWN_PERCENT = 1, 5, 20
 # If several workers process a crawl, some URLs are always in flight. Then a late pack of the first
-# two bands is sent while at most SOON_OUT URLs are in flight, and at most done / SOON_PART. After
+# two bands is sent while at most SOON_OUT URLs, and at most done / SOON_PART, are in flight. After
 # SOON_DONE responses, the usual rule allows as many in flight.
 SOON_OUT, SOON_PART = 16, 4
 SOON_DONE = 100 * SOON_OUT // OUT_PERCENT
@@ -43,7 +46,7 @@ Banded: TypeAlias = tuple[int, Target]
 
 
 def band_of(score: float) -> int:
-    """Return the band for a kind of URLs with this score, which brought little."""
+    """Return the band for links of a kind that brought little, by the kind's score."""
     return next((band for band, least in BARREN if score >= least), BANDS_MAX)
 
 
@@ -63,7 +66,7 @@ def place_at(band: int, targets: Sequence[Target], at_ms: int, pack_id: str) -> 
 
 
 def group_by_band(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
-    """Split links into packs of one band each, the same way every time."""
+    """Split links into packs of one band each. The same links result in the same packs."""
     # URLs with priority (beyond the limit) are in separate packs.
     bands: defaultdict[tuple[int, bool], list[Target]] = defaultdict(list)
     for band, target in late:
@@ -76,13 +79,13 @@ def group_by_band(late: Sequence[Banded]) -> list[tuple[int, list[Target]]]:
 
 
 def has_few_in_flight(counters: Counters, dead: int = 0) -> bool:
-    """Return True if few URLs are in flight, not counting URLs in `dead` letters."""
+    """Return True if few URLs are in flight, apart from `dead` URLs in dead letters."""
     most = counters.done * OUT_PERCENT // 100
     return _in_flight(counters) <= most + dead
 
 
 def _in_flight(counters: Counters) -> int:
-    """Count the claimed URLs without an outcome, without retries unless most URLs fail."""
+    """Count claimed URLs without an outcome. Retries count only if they exceed the done URLs."""
     out = counters.claimed - counters.done
     return out - counters.retrying if counters.retrying <= counters.done else out
 
@@ -93,12 +96,12 @@ def has_few_for_promising(counters: Counters) -> bool:
 
 
 def late_links_min(crawl: Crawl) -> int:
-    """Return how many links to request at once from a late pack, so that its host stays busy."""
+    """Return how many links of a late pack to claim at least, so that its host is never idle."""
     return min(PACK_TARGETS_MAX, max(1, TAKEN_WITHIN_MS // crawl.delay_ms)) if crawl.delay_ms else 1
 
 
 def late_packs_due(crawl: Crawl, counters: Counters) -> tuple[int, int]:
-    """Return how many late packs to send now, and the larger number for promising bands."""
+    """Return how many late packs to send now, in general and if their bands are promising."""
     packs = counters.done / 100 / PACK_TARGETS_MAX
     left = ceil(counters.urls_left(crawl) / PACK_TARGETS_MAX)
     few = max(1, min(ceil(packs * SENT_PERCENT), left))

@@ -1,4 +1,4 @@
-"""Stored form of a ledger (commit record of a pack). The links that it won are a bitmap."""
+"""Stored form of a ledger (commit record of a pack), with its claimed links as a bitmap."""
 
 from __future__ import annotations
 

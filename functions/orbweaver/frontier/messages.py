@@ -27,13 +27,14 @@ from orbweaver.frontier.envelope import (
 from orbweaver.model.crawl import DEFAULT_CRAWL
 from orbweaver.model.target import PACK_TARGETS_MAX, Target, from_rows, to_rows
 
-# Each reference is a claim. One invocation can process this number even with a slow table.
+# Maximum references per message. Each reference needs a claim. One invocation can process this
+# number even with a slow table.
 SEEDS_REFERENCES_MAX = 100
 REFERENCE_CHARS_MAX = 8_192
-# References of a message from a person, which becomes about a hundred messages. Escaped characters
-# of one message.
+# Maximum number of references in a message from a person, which is split into about a hundred
+# messages. Maximum number of escaped characters in each of these.
 LOOSE_REFERENCES_MAX, SEEDS_CHARS_MAX = 10_000, 700_000
-# Packs of an earlier run that one message reads. Each may have left a thousand URLs out.
+# Packs of an earlier run that one message names. Each can list a thousand omitted URLs.
 PAST_PACKS_MAX = 5
 PACK_ID_CHARS_MAX = 64
 PLACE_CHARS_MAX = 100
@@ -47,7 +48,7 @@ class MessageSource(StrEnum):
 
     @classmethod
     def from_queue(cls, queue: str, pack_queues: AbstractSet[str]) -> MessageSource:
-        """Return the kind of a queue by its name. An unknown queue counts as the seed queue."""
+        """Return the kind of a queue, by its name. An unknown queue counts as the seed queue."""
         # The name is empty if the caller invoked the worker directly.
         return cls.PACKS if not queue or queue in pack_queues else cls.SEEDS
 
@@ -57,8 +58,8 @@ class Pack:
     """Up to 25 URLs of one crawl. They are claimed, except in a `late` pack.
 
     `at_ms` is the creation time. `failures` counts deliveries without a result before the last
-    requeue, because the queue counts each message anew. `requeues` counts requeues. `place` is its
-    place in a host's backlog, if it comes from there.
+    requeue, because the queue counts each message separately. `requeues` counts how often the pack
+    was sent again unchanged. `place` is its sort key in a host's backlog, if it comes from there.
     """
 
     id: str
@@ -106,7 +107,7 @@ class SeedsMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
-    """End a crawl that was cancelled at `at_ms`, without waiting for queued messages."""
+    """Message that ends a crawl cancelled at `at_ms`, without waiting for queued messages."""
 
     crawl: str
     at_ms: int
@@ -116,8 +117,8 @@ class Close:
 class Loose:
     """References that a person sent: a bare URL, `{"url": …}` or `{"urls": […]}`.
 
-    They have no stable id, so they first become a `SeedsMessage`. The seed queue accepts only this
-    kind.
+    They have no stable id, so a worker sends them again as `SeedsMessage`. The seed queue accepts
+    only loose messages.
     """
 
     crawl: str
@@ -135,7 +136,7 @@ Message: TypeAlias = Pack | SeedsMessage | Close | Loose | Newer | Malformed
 
 
 def child_id(parent: str, place: int | str) -> str:
-    """Return the stable id of the message at `place` in the outbox of `parent`."""
+    """Return the stable id of a message that `parent` sends, by its index or name `place`."""
     return blake2b(f"{parent}/{place}".encode(), digest_size=16).hexdigest()
 
 
@@ -148,7 +149,7 @@ def seeds_of(
     planned: bool,
     dropped: bool = False,
 ) -> tuple[SeedsMessage, ...]:
-    """Split references into messages whose ids follow from `origin` and their index."""
+    """Split references into messages whose ids are derived from `origin` and their index."""
     return tuple(
         SeedsMessage(
             id=child_id(origin, place),
@@ -163,7 +164,10 @@ def seeds_of(
 
 
 def past_of(origin: str, crawl: str, past: Past, place: int | str, at_ms: int) -> SeedsMessage:
-    """Build a message on which a worker reads packs of an earlier run."""
+    """Build a message that makes a worker read packs of an earlier run.
+
+    Its id is derived from `origin` and `place`.
+    """
     return SeedsMessage(
         id=child_id(origin, f"past/{place}"),
         crawl=crawl,
@@ -175,7 +179,7 @@ def past_of(origin: str, crawl: str, past: Past, place: int | str, at_ms: int) -
 
 
 def _cut(references: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    # For canonical URLs, only the number of references matters.
+    # Canonical URLs never reach the limit of characters.
     some, chars = list[str](), 0
     for reference in references:
         length = len(json.dumps(reference))  # an escape has six characters
@@ -214,7 +218,7 @@ def encode(message: Pack | SeedsMessage | Close | Loose) -> str:
 
 
 def decode(body: str, source: MessageSource = MessageSource.PACKS) -> Message:
-    """Decode a body from a queue. Never raises."""
+    """Decode a message body from this kind of queue. Never raises."""
     text = body.strip()
     if not text.startswith(("{", "[", '"')):
         return _decode_reference(text)

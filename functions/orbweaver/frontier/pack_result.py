@@ -1,7 +1,7 @@
 """Results of pages, and the unfinished result of a pack (a message with up to 25 URLs).
 
-Results are added whole when a page ends. At the end, the pack's result becomes its journal (redo
-log).
+The result of a page is added as a whole when the page ends. At the end, the pack's result becomes
+its journal (redo log).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED, PageRecord
 from orbweaver.model.target import Prior, Target, TargetKind
 from orbweaver.model.url import host_of, redacted
 
-# URLs per reason of refusal.
+# Maximum number of sample URLs per reason of refusal.
 SAMPLES_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundLinks:
-    """Links of a page by decision: admitted, refused with samples, and left out for later runs."""
+    """Links of a page: admitted, refused (reason, count, samples), and left for later runs."""
 
     admitted: tuple[Target, ...] = ()
     refused: tuple[tuple[Refusal, int, tuple[str, ...]], ...] = ()
@@ -59,7 +59,7 @@ class Returning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotRequested:
-    """A URL that is not requested, because its crawl or a limit ended it."""
+    """A URL that ends without a request, because its crawl ended or a limit is reached."""
 
     target: Target
     reason: Reason
@@ -81,7 +81,7 @@ class PackResult:
     """Collects the results of a pack's URLs, which may end in any order."""
 
     def __init__(self, crawl: str, hosts: Sequence[str] = (), erased: EraseRule = NO_RULE) -> None:
-        """Start an empty result for a pack of `crawl`. `hosts` are also counted by host."""
+        """Start an empty result for a pack of `crawl`. URLs of `hosts` are also counted by host."""
         self.crawl = crawl
         self._erased = erased
         self._hosts = {host: place for place, host in enumerate(hosts)}
@@ -95,7 +95,7 @@ class PackResult:
         self._kept: list[Kept] = []
         # Total size of the stored content in memory.
         self.held_bytes = 0
-        # By URL and depth, because the same URL may be found at an admitted depth as well.
+        # By URL and depth, because the same URL can also be found at an admitted depth.
         self._left: dict[tuple[str, int], Target] = {}
         self._past: list[Past] = []
         self._reopened: set[str] = set()
@@ -157,7 +157,7 @@ class PackResult:
         return self._kept
 
     def locate(self, places: Mapping[str, BodyPlace]) -> None:
-        """Record where stored content is, and drop it from memory."""
+        """Record in which files pages' contents are stored, and drop the contents from memory."""
         for url, place in places.items():
             self._records[url] = with_body_place(self._records[url], place)
         self._kept, self.held_bytes = [], 0
@@ -178,14 +178,20 @@ class PackResult:
             self._counts[f"host.{place}.failed"] += outcome is Outcome.FAILED
 
     def requeue(self, target: Target, delay_s: float, *, why: str) -> None:
-        """Send a URL again after a delay, at least 1 s. `why` is `retries` or `deferrals`."""
+        """Record that a URL must be sent again after a delay of at least 1 s.
+
+        `why` is the counter to increase: `retries` or `deferrals`.
+        """
         # Otherwise a host that is blocked for another 300 ms would be checked all the time.
         delay = min(max(1, ceil(delay_s)), DELAY_S_MAX)
         self._again[target.url] = Requeue(target=target, delay_s=delay)
         self._counts[why] += 1
 
     def requeue_delay_s(self, order: Sequence[Target]) -> int | None:
-        """Return the seconds until the first URL returns, or None if any URL was requested."""
+        """Return the shortest delay after which a URL of the pack must be sent again, in seconds.
+
+        Returns None unless all URLs of the pack (`order`) must be sent again unchanged.
+        """
         if not order or any(
             target.url not in self._again or not _same(self._again[target.url].target, target)
             for target in order
@@ -194,7 +200,7 @@ class PackResult:
         return min(item.delay_s for item in self._again.values())
 
     def link(self, target: Target) -> None:
-        """Add a link. If several links have the same URL, a sitemap or the shallowest wins."""
+        """Add a link. Of links with the same URL, a sitemap is kept, else the lowest depth."""
         if self._erased.url(target.url):
             self.refuse(Refusal.ERASED)
             return
@@ -207,7 +213,7 @@ class PackResult:
             self._candidates[target.url] = target
 
     def links_to(self, url: str, depth: int | None = None) -> bool:
-        """Return True if the links so far include a URL, at `depth` or less."""
+        """Return True if `url` is among the links found so far, at `depth` or a lower depth."""
         standing = self._candidates.get(url)
         return standing is not None and (depth is None or standing.depth <= depth)
 
@@ -220,16 +226,16 @@ class PackResult:
         taken += [redacted(url) for url in islice(shown, max(0, SAMPLES_MAX - len(taken)))]
 
     def leave_out(self, target: Target) -> None:
-        """Remember a link for later runs. A limit or the scope excludes it now."""
+        """Record a link for later runs, because a limit or the scope excludes it from this run."""
         if not self._erased.url(target.url):
             self._left.setdefault((target.url, target.depth), target)
 
     def put_in_order(self, links: Sequence[Target]) -> None:
-        """Replace the links by these, in the order in which they must be claimed."""
+        """Replace the links to claim by `links`, in the order in which they must be claimed."""
         self._candidates = {link.url: link for link in links}
 
     def take_late(self, links: int, band: int) -> None:
-        """Count a pack of links that have waited, and its links, as taken from the backlog."""
+        """Count a late pack of this band and its number of `links` as taken from the backlog."""
         self._counts["late_packs_taken"] += 1
         self._counts["late_links_taken"] += links
         if band >= NOTHING_NEW:
@@ -248,16 +254,16 @@ class PackResult:
         self._left = {(target.url, target.depth): target for target in targets}
 
     def reopen(self, urls: Iterable[str]) -> None:
-        """Record URLs whose claims were just abandoned, so that remembered claims are outdated."""
+        """Record URLs whose claims were just abandoned. Caches may still list these claims."""
         self._reopened.update(urls)
 
     @property
     def reopened(self) -> frozenset[str]:
-        """URLs for which remembered claims are outdated. Only a new claim shows their state."""
+        """URLs whose claims were just abandoned, so that caches of claims are outdated."""
         return frozenset(self._reopened)
 
     def add_past(self, past: Past) -> None:
-        """Read these packs of an earlier run next, for links that it left out."""
+        """Record packs of an earlier run that must be read next, for links that they left out."""
         self._past.append(past)
 
     @property
@@ -292,7 +298,7 @@ class PackResult:
         }
 
     def knows(self, url: str) -> bool:
-        """Return True if a URL has ended or will be requested later."""
+        """Return True if a URL has ended or will be sent again."""
         return url in self._records or url in self._again or url in self._unasked
 
     def outcome(self, url: str) -> Outcome | None:
@@ -316,7 +322,7 @@ class PackResult:
     ) -> Journal:
         """Return the journal, in the order of the pack's URLs.
 
-        `reserved` is the part of the budgets that delivery `by` reserved.
+        `reserved` are the amounts that the delivery with the number `by` reserved from budgets.
         """
         urls = [target.url for target in order]
         again = tuple(self._again[url] for url in urls if url in self._again)
@@ -357,8 +363,8 @@ class UncommittedResults:
     again.
     """
 
-    # A pack of a host with one request per second takes half a minute, and the stored counters
-    # change only when it is committed.
+    # A pack of a host with one request per second takes half a minute. The stored counters change
+    # only when it is committed.
     def __init__(self) -> None:
         self._results: dict[str, PackResult] = {}
 
@@ -378,7 +384,7 @@ class UncommittedResults:
 
 
 def _retries_taken(order: Sequence[Target], again: Sequence[Requeue]) -> int:
-    """Count the URLs of which a retry was requested."""
+    """Count the URLs of a pack that were requested for a second or later attempt."""
     deferred = {(one.target.url, one.target.attempt) for one in again}
     return sum(
         target.attempt > 1 and (target.url, target.attempt) not in deferred for target in order

@@ -1,4 +1,4 @@
-"""Ports of the tables: packs (messages with up to 25 URLs), crawls, claims and page records."""
+"""Interfaces to tables: packs (messages with up to 25 URLs), crawls, claims and page records."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ from orbweaver.model.target import Prior, Target
 
 
 class Packs(Protocol):
-    """Journals (redo logs) and ledgers (commit records) of packs, and the counters of crawls."""
+    """Stores journals (redo logs) and ledgers (commit records) of packs, and crawls' counters."""
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
         """Read the stored state of packs in one batched read.
 
-        `Recalled.newer` describes a part that a newer version has stored. Other packs are not
-        affected.
+        If a newer version stored a part of a pack's state, `Recalled.newer` describes it. Other
+        packs are not affected.
         """
 
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
-        """Write a journal if the pack has none. Return the stored one."""
+        """Write a journal if the pack has none. Return the stored journal."""
 
     async def commit(
         self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
-        """Put the ledger if absent, add counts to a shard, settle reservations: in one transaction.
+        """Write a ledger, add counts to a shard, settle reservations: in one transaction.
 
-        The shard follows from the pack's id. Does not write if the ledger exists, the shard is
-        closed, or `counts["claimed"]` would exceed the shard's quota (`Crawl.shard_quota`).
+        The pack's id determines the counter shard. Writes nothing if the ledger exists, the shard
+        is closed, or `counts["claimed"]` would exceed the shard's quota (`Crawl.shard_quota`).
         """
 
     async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> bool:
-        """Put several ledgers and add all their counts to one shard, in one transaction.
+        """Write several ledgers and add all their counts to one counter shard, in one transaction.
 
-        Returns False, without a write, if a ledger exists, the shard is closed, or its quota does
-        not admit all claims.
+        Returns False, without a write, if a ledger exists, the shard is closed, or its quota is too
+        small.
         """
 
     async def add_strike(self, pack_id: str) -> int:
-        """Add a strike to a pack that may have killed a worker. Return its strikes."""
+        """Add a strike to a pack that may have killed a worker. Return the pack's strikes."""
 
     async def set_strikes(self, pack_id: str, strikes: int) -> None:
         """Set the strikes of a pack whose worker survived."""
 
     async def sent(self, pack_id: str) -> None:
-        """Record that a committed pack's next packs are queued and its surplus claims released."""
+        """Record that the packs of a commit are queued, and its surplus claims released."""
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
         """Store a pack of a paused crawl. Return False if the crawl is no longer paused."""
@@ -69,13 +69,13 @@ class Packs(Protocol):
 
 
 class Crawls(Protocol):
-    """Definitions, states and counters of crawls."""
+    """Stores definitions, states and counters of crawls."""
 
     async def create(self, crawl: Crawl) -> bool:
         """Write a new crawl. Return False if its id exists."""
 
     async def get(self, crawl_id: str) -> Crawl | None:
-        """Read a crawl, strongly consistent. Raises StoredNewer for a newer version."""
+        """Read a crawl, strongly consistent. Raises StoredNewer if a newer version stored it."""
 
     async def list(self) -> tuple[Crawl, ...]:
         """Read all crawls, newest first, except crawls that newer versions have stored."""
@@ -91,15 +91,18 @@ class Crawls(Protocol):
     ) -> bool:
         """Finish a crawl and close all its counter shards, in one transaction.
 
-        Returns False, without a write, if a counter has changed. `rest` is added to the counts:
-        outcomes of URLs that no worker will request.
+        Returns False, without a write, if a counter differs from `counters`. `finished` is the
+        crawl to write. `rest` is added to the counts: outcomes of URLs that no worker will request.
         """
 
     async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:
-        """Write a crawl's state and stop reason if its state is one of `allowed`."""
+        """Write a crawl's state and stop reason if its stored state is one of `allowed`."""
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
-        """Write the differences between a crawl and `was`, if it is live and unedited since."""
+        """Write the fields of `crawl` that differ from `was`. Return True if they were written.
+
+        The stored crawl must be live and must not have been edited since `was` was read.
+        """
 
     async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
         """Store samples of refused URLs, by reason, for reasons that have none yet."""
@@ -114,52 +117,53 @@ class Crawls(Protocol):
         """
 
     async def learned(self, crawl_id: str) -> Counts:
-        """Return the shared counts of kinds."""
+        """Return the shared counts of a crawl's kinds (groups of similar URLs)."""
 
     async def announced(self, crawl_id: str) -> None:
         """Record that the completion event of a crawl was sent."""
 
 
 class Frontier(Protocol):
-    """Claims: which URLs belong to which pack for the dedup window."""
+    """Stores claims, which state to which pack a URL belongs during the dedup window."""
 
     async def known(
         self, claimer: Claimer, urls: Sequence[str], modified: Mapping[str, int] = NOTHING
     ) -> ClaimStates:
-        """Return which of these URLs are or were claimed. The read is cheap and may be stale.
+        """Return which of `urls` are claimed now or were claimed before. The result can be stale.
 
-        `modified` has the modification times of some URLs. Earlier claims of these do not hold.
+        `modified` has the modification times of some URLs. A claim from before this time does not
+        count.
         """
 
     async def claim(self, claimer: Claimer, targets: Sequence[Target]) -> frozenset[str]:
         """Claim URLs for a pack. Return the URLs that now belong to it.
 
-        A claim succeeds if the URL's claim is absent, expired, stale, older than the target's
-        `modified_at_ms`, or already this pack's.
+        A URL without a claim is claimed. A stored claim is replaced if it is expired, stale, or
+        older than the target's `modified_at_ms`. A claim of this pack also counts as success.
         """
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
-        """Release this pack's claims of these URLs, and restore the claims that they replaced."""
+        """Release the claimer's claims of URLs, and restore the claims that they replaced."""
 
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
-        """Mark this run's claims of URLs as never requested, so that other runs can take them."""
+        """Mark a run's claims of URLs as never requested, so that other runs can claim them."""
 
     async def last_claim(self, name: str, url: str) -> StoredClaim | None:
         """Read the last claim of a URL, strongly consistent, even if it has expired."""
 
 
 class Pages(Protocol):
-    """Page records."""
+    """Stores page records."""
 
     async def store(self, records: Sequence[PageRecord]) -> None:
-        """Write records. A repetition changes nothing."""
+        """Write records. Writing the same records again has no effect."""
 
     def read_shard(
         self, day: str, shard: int, *, after: str | None = None, crawl: str | None = None
     ) -> AsyncIterator[tuple[str, PageRecord]]:
-        """Read one shard of a day in key order, page by page: (sort key, record).
+        """Read one shard of a day in key order, as pairs of sort key and record.
 
-        `after` continues after a sort key. `crawl` selects one crawl's records.
+        `after` is the sort key after which the result starts. `crawl` selects one crawl's records.
         """
 
     async def crawls_of(self, day: str) -> tuple[str, ...]:
@@ -171,19 +175,20 @@ class Pages(Protocol):
     async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
         """Count a crawl's records in a shard of a day.
 
-        Beyond `rows_max` the count may be inexact.
+        A count above `rows_max` can be inexact.
         """
 
     @property
     def shards(self) -> int:
-        """Number of shards of a day."""
+        """Number of shards into which the records of a day are divided."""
 
 
 class History(Protocol):
-    """Page records of earlier runs."""
+    """Reads page records of earlier runs."""
 
     async def earlier_records(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
-        """Find the records of earlier claims, by URL. The result may be stale and incomplete.
+        """Return records of URLs that earlier runs claimed, if found. They can be stale.
 
-        A record is searched in the day of its claim and in the next day.
+        `priors` are the earlier claims by URL. A record is searched on the day of its claim and on
+        the next day.
         """

@@ -1,4 +1,4 @@
-"""Ports of the queues, and of the dead-letter queue."""
+"""Interfaces to the queues, including the dead-letter queue."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ class Receipt:
 
 
 class Queue(Protocol):
-    """Queues of packs (messages with up to 25 URLs), and the dead-letter queue."""
+    """Sends messages to the queues of packs (up to 25 URLs each) and the dead-letter queue."""
 
     async def send(self, outgoing_packs: Sequence[OutgoingPack], *, express: bool) -> None:
         """Send packs, and return once all are accepted.
 
-        Packs with priority (`OutgoingPack.express`) always use the express queue. Packs for workers
-        with a browser (`Pack.render`) use the render queue, if there is one.
+        With `express`, all packs use the express queue. Packs with priority
+        (`OutgoingPack.express`) always use it. Packs for workers with a browser (`Pack.render`) use
+        the render queue, if there is one.
         """
 
     async def send_seeds(self, seeds: Sequence[SeedsMessage], *, express: bool) -> None:
@@ -57,16 +58,16 @@ class Queue(Protocol):
         """Send the closing message of a cancelled crawl, on the express queue."""
 
     async def hold(self, waiting: Sequence[WaitingMessage], *, express: bool) -> None:
-        """Send bodies of newer versions again, unchanged, with the longest delay.
+        """Send messages of a newer version again, unchanged, with the longest delay.
 
-        Their receives are counted anew. Each keeps its crawl's group, and the time since which it
-        waits.
+        The queue starts a new count of their receives. Each message keeps the message group of its
+        crawl, and the time since which it waits.
         """
 
     async def release(self, pack: Pack, delay_s: int = 0, *, express: bool) -> bool:
-        """Change the delay of a message whose pack this worker took on and has left.
+        """Change the delay of a message whose pack this worker started early but did not finish.
 
-        Returns False if the queue cannot do this. SQS cannot.
+        Returns False if the queue cannot change delays. SQS cannot.
         """
 
     async def retry_soon(self, receipts: Sequence[Receipt], delay_s: int) -> None:
@@ -80,7 +81,8 @@ class Queue(Protocol):
     ) -> None:
         """Move a message that can never succeed to the dead-letter queue.
 
-        It keeps its reason and the kind of its original queue, by which readers parse it.
+        The dead letter has the reason and the kind of the original queue, which readers need to
+        decode it.
         """
 
 
@@ -88,17 +90,17 @@ class DeadLetters(Protocol):
     """The dead-letter queue, for an operator's commands."""
 
     async def take(self, count_max: int, hold_s: int) -> tuple[DeadLetter, ...]:
-        """Receive dead letters, hidden from other readers for `hold_s`. Returns none at the end.
+        """Receive up to `count_max` dead letters, hidden from other readers for `hold_s`.
 
-        A letter may be received twice.
+        Returns none if the queue has no more. A letter can be received twice.
         """
 
     async def put_back(self, letters: Sequence[DeadLetter]) -> None:
-        """Make dead letters visible again. Letters that are no longer held are skipped."""
+        """Make dead letters visible again. Letters that are no longer hidden are skipped."""
 
     async def delete(self, letters: Sequence[DeadLetter]) -> None: ...
 
     async def resend(
         self, bodies: Sequence[str], source: MessageSource = MessageSource.PACKS
     ) -> None:
-        """Send bodies unchanged to the queue that they belong to."""
+        """Send message bodies unchanged to the queue from which they came (`source`)."""

@@ -1,6 +1,6 @@
-"""Pages of earlier runs to request again, because their runs stored no texts or bodies.
+"""Select pages of earlier runs to request again, because these runs stored no texts or bodies.
 
-A separate run requests them. Its seeds are these pages, at their depths and with today's options.
+A separate run requests these pages as seeds, at their depths and with today's options.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ _SITEMAPS = (Reason.SITEMAP, Reason.SITEMAP_INVALID)
 
 
 def runs_of(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
-    """List the runs whose pages a run may request again, oldest first."""
+    """List the earlier runs whose pages `crawl` can request again, oldest first.
+
+    `journals_s` is how long journals are kept.
+    """
     return tuple(reversed(runs_to_continue(crawl, others, journals_s)))
 
 
 def stores_more(crawl: Crawl, run: Crawl) -> bool:
-    """Return True if a crawl stores content of pages that a run did not store."""
+    """Return True if `crawl` stores content of pages that the earlier run `run` did not store."""
     return _of_pages(crawl, run) or _of_others(crawl, run)
 
 
@@ -34,12 +37,15 @@ def _of_pages(crawl: Crawl, run: Crawl) -> bool:
 
 
 def _of_others(crawl: Crawl, run: Crawl) -> bool:
-    """Return True if files that a run refused for their content type are wanted now."""
+    """Return True if `crawl` wants files that `run` refused because of their content type."""
     return crawl.bodies is Bodies.ALL and run.bodies is not Bodies.ALL
 
 
 def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) -> int:
-    """Estimate the number of pages that lack content, from the counters of runs, oldest first."""
+    """Estimate how many pages of `runs` (oldest first) have no stored content.
+
+    `totals` are the counters of the runs, by id.
+    """
     number = 0
     for run in runs:
         total = totals[run.id]
@@ -55,7 +61,7 @@ def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingContent:
-    """Selects the records of pages that lack content."""
+    """Selects records of `run` whose pages have content that only `crawl` stores."""
 
     crawl: Crawl
     run: Crawl
@@ -69,7 +75,7 @@ class MissingContent:
 
 
 def refetch_crawl(crawl: Crawl, run: Crawl) -> Crawl:
-    """Build the crawl that requests these pages: today's options, the earlier run's own scope."""
+    """Return the crawl that requests the pages: options of `crawl`, scope of `run`."""
     return replace(
         crawl,
         id=run.id,
@@ -80,10 +86,13 @@ def refetch_crawl(crawl: Crawl, run: Crawl) -> Crawl:
 
 
 def has_only_seeds(run: Crawl) -> bool:
-    """Return True if a run may request pages without content. Other runs may match by chance."""
+    """Return True if a run requests only its seeds, as a run for missing content does.
+
+    Other runs can have this form by chance.
+    """
     return run.retry_of is not None and run.pages_max == len(run.references)
 
 
 def without_links(run: Crawl) -> Crawl:
-    """Limit a run to its seeds, without links."""
+    """Return the run with a page limit that its seeds use up, so that it follows no links."""
     return replace(run, pages_max=len(run.references), shards=1)

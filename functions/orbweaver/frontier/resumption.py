@@ -1,7 +1,8 @@
-"""Earlier runs that a run continues, and how much of its page limit they have used.
+"""Find the earlier runs that a run continues, and how much of its page limit they have used.
 
 A run continues the newest finished run of its name, unless that run had other seeds or sitemaps. It
-continues if URLs are left that may be requested now. The page limit covers all these runs together.
+does so only if that run left out URLs that can be requested now. All these runs share one page
+limit.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ RUNS_MAX = 20
 
 
 def runs_to_continue(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> tuple[Crawl, ...]:
-    """List the runs that a run may continue, and their retries, newest first."""
-    # A run that began longer ago than journals are kept may lack some of them, and its URLs would
+    """List the runs that `crawl` can continue, and their retries, newest first.
+
+    `others` are all known runs. `journals_s` is how long journals are kept.
+    """
+    # Journals of a run that began longer ago than they are kept may have expired. Its URLs would
     # look as if no worker had requested them.
     since_ms = crawl.started_at_ms - (journals_s - DAY_S) * 1000
     recent = (other for other in others if other.started_at_ms >= since_ms)
@@ -33,12 +37,12 @@ def runs_to_continue(crawl: Crawl, others: Iterable[Crawl], journals_s: int) -> 
 
 
 def same_crawl(crawl: Crawl, others: Iterable[Crawl]) -> tuple[Crawl, ...]:
-    """List ended runs of the same name within the window and without other seeds, newest first.
+    """List ended runs with the same name as `crawl` and no further seeds, newest first.
 
-    Their retries are listed, too.
+    They started within the dedup window. Their retries are included.
     """
-    # A retry, a run of a schedule (each has the whole limit) and a run that requests everything
-    # again (`--window 0s`) continue no run.
+    # These continue no run: a retry, a run of a schedule (each has the whole limit), and a run that
+    # requests everything again (`--window 0s`).
     if crawl.continuous or crawl.retry_of is not None or not crawl.window_s:
         return ()
     since_ms = crawl.stale_before_ms(crawl.started_at_ms)
@@ -68,7 +72,7 @@ def earlier(runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> tuple[Crawl,
     """Choose the runs to continue: the newest that sent requests, and the runs it continued.
 
     `runs` is the result of `runs_to_continue`, `totals` their counters by id. Newer runs that were
-    cut short are included, because their packs may hold claims.
+    stopped early are included, because their packs may hold claims.
     """
     heads: list[Crawl] = []
     for run in runs:
@@ -84,7 +88,7 @@ def earlier(runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> tuple[Crawl,
 
 
 def resumed(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> Crawl:
-    """Return the run, changed to continue earlier runs if these left out URLs for it.
+    """Return `crawl`, changed to continue earlier runs if they left out URLs that it can request.
 
     `runs` is the result of `runs_to_continue`, `totals` their counters by id.
     """
@@ -105,7 +109,7 @@ def resumed(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -
 
 
 def requested(total: Counts) -> int:
-    """Count the URLs that a run has claimed, except URLs that ended unrequested."""
+    """Count the URLs that a run has claimed, except URLs that ended without a request."""
     return spent(total) - count_not_requested(total)
 
 
@@ -124,7 +128,10 @@ def count_not_requested(total: Counts) -> int:
 def requested_again(
     crawl: Crawl, run: Crawl, outcome: Outcome, reason: Reason, *, is_seed: bool
 ) -> bool:
-    """Return True if a crawl that continues a run requests a URL again that ended like this."""
+    """Return True if `crawl` must request a URL again, by its outcome and reason in `run`.
+
+    `is_seed` means that the URL is a seed of `crawl`.
+    """
     # A disallowed seed is always requested again, because without it the crawl has no pages.
     if outcome is Outcome.FAILED or reason is Reason.ROBOTS_UNREACHABLE:
         return True
@@ -141,8 +148,9 @@ def robots_may_differ(crawl: Crawl, run: Crawl) -> bool:
 
 
 def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts]) -> bool:
-    """Return True if earlier runs, the newest first, left out URLs that this run may request."""
-    # The newest continued the others. So links that those left out count only if it still would.
+    """Return True if earlier runs, the newest first, left out URLs that `crawl` can request."""
+    # The newest run has continued the others. So a link that another run left out counts only if
+    # the newest run would leave it out too.
     newest = runs[0]
     total = totals[newest.id]
     if (
@@ -171,7 +179,7 @@ def _refused(totals: Iterable[Counts], *reasons: Refusal) -> bool:
 
 
 def roots_of(run: Crawl) -> tuple[str, ...]:
-    """List the ids of a run's first messages: its seeds, and the earlier runs that it continued."""
+    """List the ids of a run's first messages: with its seeds, or an earlier run to continue."""
     seeds = seeds_of(run.id, run.id, run.references, at_ms=run.started_at_ms, planned=True)
     pasts = (child_id(run.id, f"past/{earlier_run}") for earlier_run in run.resumes)
     return (*(message.id for message in seeds), *pasts)

@@ -1,4 +1,4 @@
-"""Repeat calls of ports after transient faults, and limit how many run at a time."""
+"""Repeat calls to storage and queues after transient faults, and limit concurrent calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STORAGE_BASE_S = 2.0  # a busy bucket recovers sooner than a busy site
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """Repeats calls a few times, with waits that grow from `base_s`. Then it raises the fault."""
+    """Repeats a failed call a few times, with waits that grow from `base_s`, then raises."""
 
     clock: Clock
     random: Random
@@ -63,7 +63,7 @@ class RetryPolicy:
 
 @asynccontextmanager
 async def closing(rows: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Close an abandoned iterator at once, instead of when it is collected."""
+    """Close `rows` at the end of the block, instead of when it is garbage-collected."""
     try:
         yield rows
     finally:

@@ -20,11 +20,11 @@ MET_MAX = 50_000
 # Limits of additions that are not in a file yet. Additions beyond them are never shared.
 NEWS_MAX = 8_000
 RUNS_NEWS_MAX = 30_000
-# A text is new if the share NEW_SHARE of its runs, and at least NEW_MIN, are new. Runs that COMMON
-# texts have, such as menus, are ignored. Measured: docs/yield.md.
+# A text is new if at least NEW_MIN of its runs of words, and the share NEW_SHARE of them, are new.
+# Runs that COMMON texts have, such as menus, are ignored. Measured: docs/yield.md.
 NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
-# Share for a text whose path was found below other folders. It may repeat that text with an author
-# added to each line.
+# Required share for a text whose path was read before below other folders. It can be the same text
+# with an author added to each line.
 NEW_SHARE_AGAIN = 0.4
 # Slots of one byte each that count runs. They are cleared when a quarter of them is used.
 RUN_SLOTS, SLOTS_FILLED = 1 << 21, 4
@@ -66,11 +66,11 @@ class SeenContent:
         self._news_runs = array("I")
 
     def add(self, what: str) -> bool:
-        """Add a text. Return True if it is new."""
+        """Add the digest of a text. Return True if it was unknown."""
         return self.add_key(text_hash(what))
 
     def add_key(self, key: int) -> bool:
-        """Add a digest. Return True if it is new."""
+        """Add a digest. Return True if it was unknown."""
         seen, news = self._seen, self._news_seen
         if key in seen:
             return False
@@ -82,7 +82,7 @@ class SeenContent:
         return True
 
     def first_url(self, part: int, url: int) -> int:
-        """Return the first requested URL that has a part, or `url` if it is unknown."""
+        """Return the digest of the first requested URL with this part, or `url` if unknown."""
         return self._first.get(part, url)
 
     def note_first(self, part: int, url: int) -> None:
@@ -119,7 +119,7 @@ class SeenContent:
         return b"".join((head, *digests, *slots))
 
     def add_news(self, told: bytes) -> None:
-        """Add the content of another container's file. An invalid file is ignored."""
+        """Add the digests of another container's file. An invalid file is ignored."""
         if len(told) < _HEAD.size:
             return
         version, seen, first, runs = _HEAD.unpack_from(told)
@@ -136,7 +136,7 @@ class SeenContent:
         self._keep_runs([at % RUN_SLOTS for at in _read(told[slots_at:], _SLOT_BYTES)])
 
     def _keep_runs(self, slots: Sequence[int]) -> tuple[int, int]:
-        """Count runs. Return how many are new, and how many are not on nearly all pages."""
+        """Count runs of words by slot. Return how many are new, and how many are not common."""
         if not self._runs or self._runs_filled * SLOTS_FILLED > RUN_SLOTS:
             self._runs, self._runs_filled = bytearray(RUN_SLOTS), 0
         met = self._runs

@@ -1,7 +1,7 @@
-"""Bounded memory of URLs whose claims exist, which saves reads of the table.
+"""Remember URLs that are known to be claimed, to save reads of the table.
 
-The memory may forget URLs, but must not contain unclaimed ones. A URL is added once its claim was
-read or written, or its journal (redo log of its pack) was stored.
+The memory is bounded, so it can forget URLs. It must never contain unclaimed URLs. A URL is added
+once its claim was read or written, or the journal (redo log) of its pack was stored.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from collections.abc import Iterable
 GENERATION_URLS_MAX = 50_000
 # Far below the shortest dedup window (a day) of crawls whose claims are remembered.
 GENERATION_MS = 600_000
-# Only a sample of links is looked up once ASKED_MIN results are known and at most
-# CLAIMED_PERCENT_MAX of the recent ones were claimed. A lookup costs a tenth of a refused claim.
+# All links are looked up until ASKED_MIN results are known. After that, only a sample is
+# looked up if at most CLAIMED_PERCENT_MAX of the recent links were claimed. A lookup costs a tenth
+# of a refused claim.
 ASKED_MIN = 100
 CLAIMED_PERCENT_MAX = 5
 CRAWLS_MAX = 1_000
 
 
 class SeenUrls:
-    """Remembers claimed URLs by the crawl's name. Runs of one name share their claims."""
+    """Remembers claimed URLs of several crawls. `name` identifies the crawl."""
 
     def __init__(self) -> None:
         self._newer: dict[str, set[str]] = {}
@@ -29,7 +30,7 @@ class SeenUrls:
         self._since_ms = 0
 
     def add(self, name: str, urls: Iterable[str], now_ms: int) -> None:
-        """Remember URLs for 10 to 20 minutes."""
+        """Remember claimed URLs of the crawl `name` for 10 to 20 minutes."""
         age_ms = now_ms - self._since_ms
         if self._newer_urls >= GENERATION_URLS_MAX or not 0 <= age_ms < GENERATION_MS:
             self._older = self._newer if 0 <= age_ms < 2 * GENERATION_MS else {}
@@ -61,7 +62,7 @@ class SeenUrls:
 
 
 class Novelty:
-    """Measures how many links that this container has not seen are claimed already."""
+    """Measures how many of the links that are new to this container are already claimed."""
 
     def __init__(self) -> None:
         self._asked: dict[str, tuple[int, int]] = {}

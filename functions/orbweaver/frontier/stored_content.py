@@ -60,8 +60,8 @@ def content_to_store(keeping: Keeping, answer: Response, page: Page | None) -> C
     if keeping.bodies is Bodies.OFF or body is None:
         body = None
     elif html != page.html:
-        # A redacted page in another charset than UTF-8 is stored in UTF-8 with a byte order mark,
-        # which overrides header and page (HTML Standard, 13.2.3.2).
+        # A redacted page in another charset is stored in UTF-8. It gets a byte order mark, which
+        # overrides header and page (HTML Standard, 13.2.3.2).
         own = page.charset == UTF_8 and not body.startswith(codecs.BOM_UTF8)
         body = html if own else codecs.BOM_UTF8 + html
     cut = counted(_redaction(html)) if keeping.redacted else ()
@@ -81,7 +81,7 @@ def redacted(record: PageRecord, kinds: tuple[str, ...]) -> PageRecord:
         return redact(text, kinds) if text else text
 
     error = record.error or ""
-    # An error may be the URL of a redirect.
+    # The error of a redirect can be its URL.
     leads = error.startswith(("http://", "https://")) and " " not in error
     return replace(
         record,
@@ -120,7 +120,7 @@ def _other_body(keeping: Keeping, answer: Response) -> bytes | None:
 
 
 def _document(page: Page, found: MainText, kinds: tuple[str, ...]) -> dict[str, Any]:
-    """Build the texts of a page."""
+    """Return the texts of a page as a JSON object, redacted by `kinds`."""
     # The text is redacted again, because tags may have split an address.
     description = (page.description or "")[:DESCRIPTION_CHARS_MAX] or None
     return {

@@ -21,7 +21,7 @@ class PagePart(StrEnum):
 
 
 class Missing(StrEnum):
-    """Reason why a part cannot be read."""
+    """Reason why a stored part of a page cannot be read."""
 
     NOT_KEPT = "is not stored"
     GONE = "is past its retention"
@@ -29,7 +29,7 @@ class Missing(StrEnum):
 
 
 async def read_stored(files: Files, page: PageRecord, part: PagePart) -> warc.Record | Missing:
-    """Read a page's stored part. Raises WarcError if it is no valid record."""
+    """Read a stored part of a page. Raises WarcError if it is no valid record."""
     offset, length = {
         PagePart.BODY: (page.body_offset, page.body_length),
         PagePart.TEXT: (page.text_offset, page.text_length),

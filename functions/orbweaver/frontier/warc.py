@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["warcinfo", "request", "response", "conversion", "resource", "metadata"]
 VERSION = "WARC/1.1"
-# Compresses a page in a tenth of the time of zlib's default. The file is a sixth larger.
+# This level compresses a page in a tenth of the time of zlib's default. The file is a sixth larger.
 LEVEL = 2
 GZIP_WBITS = 31
 # Headers that are stored under names of our own, as Common Crawl does, because they describe the
@@ -33,8 +33,8 @@ GZIP_WBITS = 31
 RENAMED = ("content-encoding", "transfer-encoding", "content-length")
 JSON_TYPE, PICTURE_TYPE = "application/json", "image/webp"
 CR_LF = b"\r\n"
-# Field of a response's record with the request's headers as JSON pairs, so that a page stays one
-# record. Exports make a `request` record of it.
+# Field of a response's record with the request's headers as JSON pairs. So a page needs only one
+# record. Exports make a `request` record of the field.
 REQUEST_FIELD = "X-Crawler-Request"
 # Gzip member header (RFC 1952): flag of a comment, and number of bytes between flag and comment.
 COMMENTED, HEADER_REST = 0x10, 6
@@ -45,7 +45,7 @@ _NO_OCTETS: Mapping[str, bytes] = MappingProxyType({})
 
 
 class WarcError(ValueError):
-    """The bytes are no WARC record. The text has the reason."""
+    """Bytes are no valid WARC record. The message contains the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A record with its place in a file."""
+    """A record with its offset and length in a file."""
 
     offset: int
     length: int
@@ -90,7 +90,7 @@ def record_id(*parts: str) -> str:
 
 
 def warcinfo(name: str, at_ms: int, about: Mapping[str, str]) -> bytes:
-    """Return the first record of a file: its creator and purpose."""
+    """Return the first record of a file. `about` describes its creator and purpose."""
     body = b"".join(_line(f"{key}: {value}") for key, value in about.items())
     headers = {
         "WARC-Record-ID": record_id("warcinfo", name),
@@ -158,7 +158,7 @@ def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
 
 
 def conversion(url: str, at_ms: int, document: Mapping[str, Any], *, stored: bool) -> bytes:
-    """Return the record of a page's texts. `stored`: its response is in the same file."""
+    """Return the record of a page's texts. `stored` means that its response is in the same file."""
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     named = {
         "WARC-Record-ID": record_id("conversion", url, str(at_ms)),

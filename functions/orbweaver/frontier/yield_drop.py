@@ -27,7 +27,10 @@ def pages_of(total: Counts) -> int:
 
 
 def drop_percent(crawl: Crawl, total: Counts) -> int | None:
-    """Return the drop against the previous run in percent, or None if it is unknown."""
+    """Return by how many percent the readable pages dropped since the previous run.
+
+    Returns None if this is unknown.
+    """
     if crawl.pages_before is None or crawl.stop is Stop.CANCELLED:
         return None
     # If the run's budget was lowered, the lower budget is the expected number.
@@ -45,8 +48,8 @@ def _comparable(crawl: Crawl, other: Crawl) -> bool:
         return False
     if other.stop is Stop.CANCELLED or other.finished_at_ms is None:
         return False
-    # Every URL of the earlier run may be requested again, by the windows of crawl and rules.
-    # Otherwise the later run has fewer URLs to request, which is no loss.
+    # All dedup windows must have passed since the earlier run, so that all its URLs are requested
+    # again. Otherwise the later run has fewer URLs to request, which is no loss.
     windows = (rule.window_s for rule in crawl.rules if rule.window_s is not None)
     window_s = max((crawl.window_s, *windows))
     return other.finished_at_ms < crawl.stale_before_ms(crawl.started_at_ms, window_s)

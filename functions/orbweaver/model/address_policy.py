@@ -94,7 +94,8 @@ class Allowed:
 
 
 PUBLIC_ONLY = Allowed()
-# `127.0.0.1:80`, `10.0.0.0/8:80-90`, `[::1]:80`, `[fd00::/8]:80`
+# An address or network with its ports: `127.0.0.1:80`, `10.0.0.0/8:80-90`, `[::1]:80`,
+# `[fd00::/8]:80`
 _OFF_THE_WEB = f"port {{}} is not one of {', '.join(map(str, sorted(PORTS)))}"
 _WITH_PORTS = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*)):(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 
@@ -104,8 +105,8 @@ def verdict(
 ) -> str | None:
     """Return why a connection is refused, or None if it is allowed.
 
-    `named` are the addresses and ports that the crawl's user named. None allows all of them, for
-    callers without a request.
+    `named` are the addresses and ports that the crawl's user named. None means that all are named,
+    for callers without a request.
     """
     try:
         parsed = ip_address(address)
@@ -135,14 +136,14 @@ def is_public(address: Address) -> bool:
 
 
 def format_address(address: Address) -> str:
-    """Format an address as URLs do."""
+    """Return an address in the form of URLs: an IPv6 address has brackets."""
     return f"[{address}]" if isinstance(address, IPv6Address) else str(address)
 
 
 def parse_allowed(text: str, closed: frozenset[int] = frozenset()) -> Allowed:
     """Parse a comma-separated list of addresses and networks with optional ports.
 
-    Raises ValueError.
+    `closed` are the ports on which the stack itself listens. Raises ValueError for an invalid list.
     """
     networks: list[Network] = []
     always: list[tuple[Network, int, int]] = []

@@ -28,7 +28,7 @@ def size_bytes(text: str) -> int:
 
 
 def size_text(size: int) -> str:
-    """Format a size in the largest unit that is exact."""
+    """Format a size in bytes, with the largest unit that shows it exactly."""
     for unit, factor in UNITS.items():
         if size >= factor and size % factor == 0:
             return f"{size // factor}{unit}"
@@ -48,6 +48,6 @@ def in_dollars(amount: float) -> float:
 
 
 def dollars_text(amount: int) -> str:
-    """Format nanodollars as dollars, without a sign."""
+    """Format nanodollars as dollars, without a dollar sign."""
     whole, rest = divmod(amount, NANO)
     return f"{whole}.{rest:09}".rstrip("0").rstrip(".")

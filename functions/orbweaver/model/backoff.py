@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from random import Random
 
 ATTEMPTS_MAX = 4
-# Delays of 5-10, 10-20 and 20-40 s: a restarting server is back by the last attempt. If only one
-# page of a host fails, it waits for a part of these delays (politeness/host_health.py).
+# Delays of 5-10, 10-20 and 20-40 s, so that a server can restart before the last attempt. If only
+# one page of a host fails, its delays are a part of these (politeness/host_health.py).
 BASE_S = 10.0
 CAP_S = 600.0
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR_MIN = 500
 NOT_IMPLEMENTED = 501
 HTTP_VERSION = 505
-# For failures that rarely recover.
+# Number of attempts after failures that rarely recover.
 ATTEMPTS_FEW = 2
 
 
 def transient_status(status: int) -> bool:
-    """True if a retry may get another status."""
+    """Return True if a retry can result in another status."""
     if status in (408, 425, TOO_MANY_REQUESTS):
         return True
     return status >= SERVER_ERROR_MIN and status not in (NOT_IMPLEMENTED, HTTP_VERSION)
 
 
 def backoff_s(attempt: int, random: Random, base_s: float = BASE_S) -> float:
-    """Return the delay after `attempt`: between half and all of `base_s` x 2^(attempt - 1)."""
+    """Return the seconds to wait after `attempt`: half to all of `base_s` x 2^(attempt - 1)."""
     ceiling: float = min(CAP_S, base_s * 2 ** (attempt - 1))
     return ceiling * (0.5 + random.random() / 2)

@@ -1,4 +1,4 @@
-"""Define the tables of an export: names, columns and types. Names and types are public."""
+"""Define the tables of an export: names, columns and types. They are a public interface."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Compress stored data in linear time.
 
-The first byte identifies the format, so data of earlier versions stays readable.
+The first byte identifies the format, so data of earlier versions can still be read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def compress(plain: bytes) -> bytes:
 
 
 def decompress(blob: bytes) -> tuple[bytes, bytes]:
-    """Return the data and the bytes after it. Raises CompressionError."""
+    """Return the decompressed data, and the bytes after it. Raises CompressionError."""
     decoder: Any = zlib.decompressobj()
     errors: tuple[type[Exception], ...] = (zlib.error,)
     if blob.startswith(_ZSTD):

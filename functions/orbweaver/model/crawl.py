@@ -1,7 +1,7 @@
 """Define a crawl: its definition, its state, and whether its counters balance.
 
-A crawl has an id (one run) and a name. Runs of one name share their claims (which URLs they have
-requested), so a second run fetches nothing again within the dedup window.
+A crawl has an id (one run) and a name. Runs of one name share their claims, which show the URLs
+that they have requested. So a second run requests nothing again within the dedup window.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orbweaver.model.url import TRACKING_PARAMETERS, host_of
 Counts = Mapping[str, int]
 
 HOSTS_COUNTED_MAX = 10
-# Internal counters of workers: the effect of rendering on each group of similar pages.
+# Prefix of workers' internal counters: the effect of rendering on each group of similar pages.
 LEARNED = "render.kind."
 # Counts claimed URLs that ended without a request, because a rule or robots.txt forbids them.
 UNSPENT = "unspent"
@@ -54,10 +54,10 @@ class Stop(StrEnum):
 class Crawl(CrawlSettings):
     """Definition and state of one run.
 
-    `window_s` is the dedup window. 0 requests every URL again, once. A run's own claims hold for
-    the longest duration of a run, so a finite site always ends, and the duration may be extended
-    during the run. A `continuous` crawl (the default crawl of bare URLs) has no end, and its claims
-    expire by the window alone.
+    `window_s` is the dedup window. 0 requests every URL again, once. Within a run, its own claims
+    count for the longest possible duration of a run. So the crawl of a finite site always ends, and
+    the duration can be extended during the run. A `continuous` crawl (the default crawl of bare
+    URLs) has no end, and its claims expire by the window alone.
     """
 
     id: str
@@ -104,22 +104,22 @@ class Crawl(CrawlSettings):
 
     @property
     def live(self) -> bool:
-        """Whether its URLs may still be requested."""
+        """True if the crawl's URLs may still be requested: it is running or paused."""
         return self.state in (State.RUNNING, State.PAUSED)
 
     @property
     def pages_own(self) -> int:
-        """Number of URLs it may claim itself, without those of the runs that it continues."""
+        """Number of URLs that this run itself may claim, without the runs that it continues."""
         return max(0, self.pages_max - self.pages_carried)
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Its starting points without duplicates: seeds, and sitemaps that a user gave."""
+        """The crawl's starting points without duplicates: seeds, and sitemaps that a user gave."""
         return tuple(dict.fromkeys(self.seeds + self.sitemap_urls))
 
     @property
     def scope_urls(self) -> tuple[str, ...]:
-        """URLs that define its scope: seeds of the first run, or sitemaps if it has no seeds."""
+        """URLs that define the crawl's scope: seeds of the first run, or sitemaps without seeds."""
         return self.anchors or self.seeds or self.sitemap_urls
 
     @property
@@ -130,7 +130,7 @@ class Crawl(CrawlSettings):
         return at_ms if self.finished_at_ms is None else self.finished_at_ms
 
     def ran_ms(self, at_ms: int) -> int:
-        """Return how long it ran until `at_ms` or its end, without pauses."""
+        """Return the crawl's duration in ms until `at_ms` or its end, without pauses."""
         end_ms = self.ended_ms(at_ms)
         paused_ms = self.paused_ms
         if self.paused_at_ms is not None:
@@ -138,7 +138,10 @@ class Crawl(CrawlSettings):
         return max(0, end_ms - self.started_at_ms - paused_ms)
 
     def stale_before_ms(self, at_ms: int, window_s: int | None = None) -> int:
-        """Return the time before which an earlier claim (reservation) of a URL no longer holds."""
+        """Return the time before which earlier claims of a URL do not count, in ms.
+
+        `at_ms` is the time of the new claim, `window_s` the dedup window (None: the crawl's).
+        """
         start_ms = at_ms if self.continuous else self.started_at_ms
         return start_ms - self._window_s(window_s) * 1000
 
@@ -149,7 +152,7 @@ class Crawl(CrawlSettings):
         return at_ms // 1000 + max(hold_s, DAY_S)
 
     def deletable_s(self, kept_s: int) -> int | None:
-        """Return its latest possible end plus `kept_s`, in epoch seconds. None: it has no end."""
+        """Return the crawl's latest end plus `kept_s`, in epoch seconds. None: it has no end."""
         if self.continuous:
             return None
         return self.started_at_ms // 1000 + self.duration_max_s + kept_s
@@ -201,7 +204,7 @@ class CounterShard:
 
     @property
     def spent(self) -> int:
-        """Claimed URLs, without URLs that needed no request."""
+        """Number of claimed URLs, without URLs that needed no request."""
         return spent(self.counts)
 
 
@@ -293,12 +296,12 @@ def stop_reason(crawl: Crawl, counters: Counters) -> Stop:
 
 
 def ends_with(crawl: Crawl, counters: Counters) -> bool:
-    """Whether a crawl ends now because its waiting links bring next to nothing new."""
+    """Whether a crawl ends now, because its waiting links will probably bring nothing new."""
     return crawl.stop_when_nothing_new and not counters.late_promising
 
 
 def with_state(crawl: Crawl, state: State, stop: Stop | None, at_ms: int) -> Crawl:
-    """Return the crawl after a user paused, resumed or cancelled it."""
+    """Return the crawl with the state and stop reason that a user has set at `at_ms`."""
     since_ms = crawl.paused_at_ms
     if state is State.PAUSED:
         return replace(crawl, state=state, stop=stop, paused_at_ms=since_ms or at_ms)

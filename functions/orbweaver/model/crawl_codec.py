@@ -42,10 +42,10 @@ def to_fields(crawl: Crawl) -> dict[str, Any]:
 
 
 def from_fields(raw: dict[str, Any]) -> Crawl:
-    """Read plain fields. Raises NewerVersion for a newer version.
+    """Convert plain fields to a crawl. Raises NewerVersion if a newer version stored them.
 
-    Unknown fields are ignored, and missing fields get their defaults, so a stored crawl survives a
-    deployment in either direction.
+    Unknown fields are ignored, and missing fields get their defaults. So a stored crawl can be read
+    after an upgrade and after a rollback.
     """
     check(raw, f"the crawl {raw.get('id')!r}", VERSION)
     return _read(Crawl, raw)
@@ -104,7 +104,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def changes(crawl: Crawl, was: Crawl) -> dict[str, Any]:
-    """Return the plain fields of `crawl` that differ from `was`. None: the value was removed."""
+    """Return the plain fields of `crawl` that differ from `was`. None means a removed value."""
     new, old = asdict(crawl), asdict(was)
     return {name: new[name] for name in COLUMNS if new[name] != old[name]}
 

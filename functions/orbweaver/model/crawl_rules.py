@@ -25,7 +25,7 @@ def rule_for_target(crawl: Crawl, target: Target) -> UrlRule:
 
 
 def depth_limit(crawl: Crawl, said: UrlRule) -> int:
-    """Return the depth limit that the rule sets, or the crawl's."""
+    """Return the depth limit of the rule `said` if it has one, else the crawl's limit."""
     return crawl.depth_max if said.depth_max is None else said.depth_max
 
 
@@ -36,13 +36,13 @@ def depth_limits(crawl: Crawl) -> tuple[int, int]:
 
 
 def delay_ms(crawl: Crawl, target: Target) -> int:
-    """Return the delay in ms between the request for this URL and the next one to its host."""
+    """Return the delay in ms between the request of this URL and the next request to its host."""
     said = rule_for_target(crawl, target)
     return crawl.delay_ms if said.delay_ms is None else said.delay_ms
 
 
 def by_delay(crawl: Crawl, targets: Sequence[Target]) -> list[tuple[int, list[Target]]]:
-    """Group URLs of one host by delay, shortest first, so that none waits longer than its own."""
+    """Group URLs of one host by delay, shortest first, so that no URL waits for a longer delay."""
     if not crawl.rules:
         return [(crawl.delay_ms, list(targets))]
     groups: dict[int, list[Target]] = {}

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from orbweaver.model.item_rules import ItemRule
     from orbweaver.model.url_rules import UrlRule
 
-# Type of a setting's value. The notation depends on the place.
+# Type of a setting's value. Definitions, options and the API can write a value differently.
 _Plain: TypeAlias = Literal["text", "texts", "number", "switch", "word", "headers", "pii_kinds"]
 _Amount: TypeAlias = Literal["milliseconds", "seconds", "bytes", "nanodollars"]
 _Rules: TypeAlias = Literal["url_rules", "item_rules", "render_rules"]
 ValueKind: TypeAlias = _Plain | _Amount | _Rules | Literal["host_headers"]
-# Format of bounds, and of values beyond them.
+# Formats the bounds of a setting, and values beyond them, for messages.
 WRITTEN: Mapping[str, Callable[[int], str]] = {
     "number": "{:,}".format,
     "bytes": size_text,
@@ -87,12 +87,12 @@ class Setting:
 
     default: Any
     key: str
-    # Unset attributes follow from the default.
+    # If unset, kind and words follow from the default.
     kind: ValueKind = "text"
     # Value for each word that a user can give.
     words: Mapping[str, Any] = field(default_factory=dict)
     bounds: tuple[int, int] | None = None
-    # Whether it may change while the crawl runs, and whether its value is never shown.
+    # Whether the value can be edited while the crawl runs, and whether it is never shown.
     editable: bool = False
     secret: bool = False
     name: str = ""
@@ -106,7 +106,7 @@ class Setting:
         return field(default=self.default, repr=not self.secret, metadata={"setting": whole})
 
     def problem_of(self, value: int | None) -> str | None:
-        """Return the problem of a value beyond the bounds, with the fix, or None."""
+        """Return a message with the fix if `value` is beyond the bounds, else None."""
         if self.bounds is None or value is None or self.bounds[0] <= value <= self.bounds[1]:
             return None
         given, low, high = map(WRITTEN[self.kind], (value, *self.bounds))
@@ -115,12 +115,12 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        """Name of its option, `--max-pages`. Empty if it has none."""
+        """Name of the setting's option, such as `--max-pages`. Empty if it has none."""
         return self.option.partition("  ")[0].partition(" ")[0]
 
     @property
     def metavar(self) -> str:
-        """Placeholder of its option's value. Empty for switches and settings with `words`."""
+        """Placeholder of the option's value. Empty for switches and settings with `words`."""
         return self.option.partition("  ")[0].partition(" ")[2]
 
     @property
@@ -129,7 +129,7 @@ class Setting:
 
     @property
     def argument(self) -> str:
-        """Name of its option in Python, `max_pages`."""
+        """Name of the setting's option in Python, such as `max_pages`."""
         return self.flag.lstrip("-").replace("-", "_")
 
 
@@ -279,7 +279,7 @@ class CrawlSettings:
         "Whether to send a site's cookies back to it, within the crawl.",
         "--cookies  send a site's cookies back to it, within the crawl",
     )
-    # By origin. Sent only there, with priority over `headers`.
+    # Headers by origin. They are sent only to this origin, with priority over `headers`.
     host_headers: HostHeaders = Setting((), "identity.hosts", "host_headers", secret=True).as_field(
         "Headers for one host, for example an API key. A host means its https origin, "
         "unless a seed has only\nits http origin.",
@@ -329,7 +329,7 @@ class CrawlSettings:
         "Whether to store a screenshot of each rendered page.",
         "--screenshot  store a screenshot of each rendered page",
     )
-    # By page URL, with priority over the mode.
+    # Rendering modes by page URL, with priority over `render`.
     render_rules: tuple[RenderRule, ...] = Setting(
         (), "render.rules", "render_rules", editable=True
     ).as_field()

@@ -66,7 +66,7 @@ def counted(parts: Mapping[str, int]) -> Cuts:
 
 
 def joined(*all_cuts: Cuts) -> Cuts:
-    """Add the counts of each part, in the order of `PARTS`."""
+    """Return the sums of the counts of each part, in the order of `PARTS`."""
     sums: dict[str, int] = {}
     for cuts in all_cuts:
         for name, number in cuts:
@@ -83,7 +83,7 @@ def column_text(cuts: Cuts) -> str | None:
 
 
 def parts_of(column: str | None) -> Iterator[tuple[str, int]]:
-    """Parse the column of a record. Words in the form of another version are ignored."""
+    """Parse the column `cut` of a record. Words in an unknown form are ignored."""
     for word in (column or "").split():
         name, equals, number = word.partition("=")
         if equals and number.isascii() and number.isdigit():

@@ -23,7 +23,7 @@ def duration_ms(text: str) -> int:
 
 
 def duration_text(span_ms: int) -> str:
-    """Format a duration in the largest unit that is exact."""
+    """Format a duration in ms, with the largest unit that shows it exactly."""
     names = sorted(filter(None, UNITS_MS), key=lambda name: -UNITS_MS[name])
     for name in names if span_ms else ():
         if span_ms % UNITS_MS[name] == 0:

@@ -16,15 +16,15 @@ _PANIC = "PanicException"
 
 
 class PortError(Exception):
-    """A port failed."""
+    """A call to storage, a queue or the network failed."""
 
 
 class Transient(PortError):
-    """A retry may succeed: throttled, timed out, conflicting."""
+    """A retry can succeed: the call was throttled, timed out or conflicted with another."""
 
 
 class Permanent(PortError):
-    """A retry will fail: denied, missing, invalid."""
+    """A retry will fail too: the call was denied, or its data is missing or invalid."""
 
 
 def is_port_error(error: BaseException) -> bool:
@@ -59,12 +59,12 @@ class StoreError(PortError):
 
 
 class StoredNewer(PortError):
-    """A newer version stored the data. It stays unchanged until that version reads it."""
+    """A newer version stored the data. Nothing changes the data until that version reads it."""
 
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Convert NewerVersion to StoredNewer."""
+    """Open a context that converts NewerVersion to StoredNewer."""
     try:
         yield
     except NewerVersion as error:
@@ -81,7 +81,7 @@ def check_size(what: str, size: int, bytes_max: int | None) -> None:
 
 
 def check_cut(what: str, part: bytes, length: int) -> bytes:
-    """Return `part` if it has this length. Raises Permanent otherwise."""
+    """Return `part`, a part of the file `what`. Raises Permanent if its length is not `length`."""
     if len(part) != length:
         raise Permanent(f"{what}: {length:,} bytes requested, only {len(part):,} exist")
     return part

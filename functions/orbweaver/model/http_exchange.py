@@ -28,10 +28,10 @@ class BodyBudget(Protocol):
 
     @property
     def bytes_max(self) -> int:
-        """The size of body that fits now, in decoded bytes."""
+        """Size of a body that the budget allows now, in decoded bytes."""
 
     async def grow(self, size: int) -> None:
-        """Reserve room for a body of this size, or less if the limit is exhausted."""
+        """Reserve budget for a body of this size, or less if the limit is exhausted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,9 @@ class Request:
     """One GET, or a POST of `body`. `direct` bypasses proxies.
 
     Bodies are read only if their media type is in `accept`. Other responses end after the headers.
-    `named` are the non-public origins that a user named, which may be connected to
-    (`model/named_origins.py`). `room` is set in a crawl with a byte limit.
+    `named` are the non-public origins to which a user allowed connections
+    (`model/named_origins.py`). `room` is the body's part of the crawl's byte limit, if there is
+    one.
     """
 
     url: str
@@ -77,7 +78,7 @@ class Response:
     truncated: bool = False
     latency_ms: int = 0
     received: int = 0
-    # Bytes of the values that are not UTF-8, by name.
+    # Header values that are not UTF-8, as bytes by header name.
     octets: Mapping[str, bytes] = field(default_factory=dict)
     # Set-Cookie lines, which may be secrets.
     cookies: tuple[bytes, ...] = field(default=(), repr=False)
@@ -94,8 +95,8 @@ class Response:
 class Failure:
     """A request without a usable response: the reason, and a short text for people.
 
-    With `later_s` the crawler itself postponed or aborted the request. It may be repeated after
-    that many seconds, and no attempt is counted.
+    If `later_s` is set, the crawler itself postponed or aborted the request. The request is
+    repeated after that many seconds, and does not count as an attempt.
     """
 
     reason: Reason

@@ -7,7 +7,10 @@ from enum import StrEnum
 
 
 class LimitPart(StrEnum):
-    """Limit from which workers reserve before they spend. Pages of hosts are counted singly."""
+    """Limit of a crawl from which workers reserve amounts before they spend them.
+
+    The page limit of a host has no reservations: its pages are counted one by one.
+    """
 
     BYTES = "bytes"
     NANODOLLARS = "nanodollars"
@@ -15,7 +18,7 @@ class LimitPart(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """Amount that a worker reserved and spent. The commit of its batch of URLs settles it."""
+    """Amounts that a worker reserved and spent. The commit of its batch of URLs settles them."""
 
     part: LimitPart
     reserved: int

@@ -83,7 +83,7 @@ _COUNTED = tuple(Metric(key) for key in (*Outcome, "bytes", "retries", "deferral
 _ROBOTS = tuple(
     f"{Outcome.SKIPPED}.{reason}" for reason in (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
 )
-# Pages that stayed as fetched because no browser started.
+# Counter of pages that were not rendered because no browser started.
 _STARTS = "render.failed.start"
 _UNREADABLE = f"{Outcome.FAILED}.{Reason.UNREADABLE}"
 # Failure reasons are too many to pay for each as a metric. They are fields in the log line of the

@@ -1,7 +1,7 @@
-"""Decide which non-public servers a crawl may connect to: its user named them.
+"""Decide which non-public servers a crawl may connect to: only servers that its user named.
 
-A crawl of a site on this machine reaches only that server of the machine. A user
-names an address and a port by a seed or a sitemap.
+A user names an address and a port by a seed or a sitemap. So a crawl of a site on this machine can
+reach no other server of the machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_ORIGINS: frozenset[str] = frozenset()
 
 
 def origins_of(crawl: Crawl) -> frozenset[str]:
-    """Return the origins that a crawl's user named."""
+    """Return the origins that a crawl's user named by seeds and sitemaps."""
     # The seeds of a retry are links of an earlier run, so the seeds of the first run count.
     if crawl.retry_of is not None:
         return _origins(crawl.anchors, ())
@@ -36,17 +36,17 @@ def _origins(seeds: tuple[str, ...], sitemaps: tuple[str, ...]) -> frozenset[str
 
 
 def named_origins_for(named: frozenset[str], *targets: Target) -> frozenset[str]:
-    """Return the crawl's named origins, and the origins that these URLs name.
+    """Return `named`, the origins that the crawl names, and the origins that `targets` name.
 
     A seed sent to a running crawl (POST /seeds, the queue) names its server only for links found
-    from it (`Target.local`).
+    through it (`Target.local`).
     """
     own = {target.local for target in targets if target.local is not None}
     return named | own if own else named
 
 
 def non_public_origin_of(url: str) -> str | None:
-    """Return the origin of a URL that is non-public without DNS, or None."""
+    """Return a URL's origin if its host is `localhost` or a non-public address, else None."""
     return host_of(url) if any(not is_public(one) for one in _own_addresses(url)) else None
 
 
@@ -64,9 +64,9 @@ def non_public_names(
 
 
 def problem_with_own_port(urls: Iterable[str], allowed: Allowed) -> str | None:
-    """Return why a crawl must not start with these URLs: one is a port of the stack.
+    """Return a message if one of these URLs leads to a port on which the stack itself listens.
 
-    None: it may.
+    Returns None if the crawl may start with them.
     """
     for url in urls:
         port = port_of(url)

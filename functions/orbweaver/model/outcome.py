@@ -227,7 +227,7 @@ class Reason(StrEnum):
 class Refusal(StrEnum):
     """Reason why a link was never claimed for the crawl. Counted at its page, not recorded.
 
-    `short` is for a line, `means` for a table.
+    `short` is the text for one line, `means` the text for a table.
     """
 
     short: str
@@ -318,7 +318,7 @@ FAILURES = tuple(reason for reason in Reason if reason.outcome is Outcome.FAILED
 
 
 def known(kind: type[E], word: str | None) -> E | None:
-    """Return a reason or refusal by name. None: another release has defined it."""
+    """Return the member of `kind` with this name. None: this release does not define it."""
     return next((member for member in kind if member == word), None)
 
 

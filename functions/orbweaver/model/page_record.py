@@ -99,7 +99,7 @@ COLUMNS = tuple(one.name for one in fields(PageRecord) if one.metadata.get("colu
 
 
 def with_items(record: PageRecord, items: tuple[Item, ...] | None) -> PageRecord:
-    """Add extracted items. None: no rule matches the page."""
+    """Return the record with extracted items. `items` is None if no rule matches the page."""
     if items is None:
         return record
     invalid = sum(not item.valid for item in items)
@@ -154,7 +154,7 @@ def to_fields(record: PageRecord, *, packed: bool = False) -> dict[str, Any]:
 
 
 def from_fields(raw: dict[str, Any]) -> PageRecord:
-    """Read plain fields. Raises NewerVersion for a newer version, outcome or reason."""
+    """Convert plain fields to a record. Raises NewerVersion for an unknown version or value."""
     check(raw, WHAT, VERSION)
     known = {key: value for key, value in raw.items() if key in COLUMNS}
     extracted = raw.get("extracted", "[]")

@@ -37,13 +37,13 @@ class Files(Protocol):
         """Return a file's size and hash, or None. Reads its contents only if necessary."""
 
     async def get(self, key: str, bytes_max: int | None = None) -> bytes | None:
-        """Read a file. None if there is none. Raises TooLarge above `bytes_max`."""
+        """Read a file. Return None if it does not exist. Raises TooLarge above `bytes_max`."""
 
     async def cut(self, key: str, offset: int, length: int) -> bytes | None:
         """Read a part of a file, or None. Raises Permanent for a range outside of the file."""
 
     async def link(self, key: str, seconds: int) -> str:
-        """Return a URL that allows its holder to read one file for this time."""
+        """Return a URL with which anyone can read one file for a number of seconds."""
 
     async def list(self, prefix: str) -> tuple[str, ...]:
         """Return the sorted names of the files below a prefix."""
@@ -59,7 +59,7 @@ class Files(Protocol):
 
 
 class Events(Protocol):
-    """The event bus, as workers use it."""
+    """Publishes events of workers on the event bus."""
 
     async def completed(self, crawl: Crawl, total: Counts) -> None:
         """Announce that a crawl is finished. The event's id is the crawl's id."""
@@ -80,7 +80,7 @@ class Fetcher(Protocol):
 
 
 class Clock(Protocol):
-    """Time. Stored and compared times are wall-clock ms."""
+    """Source of the time. Stored and compared times are wall-clock ms."""
 
     def now_ms(self) -> int:
         """Return milliseconds since the epoch."""

@@ -47,9 +47,9 @@ _NAME_PLACE = 6
 
 
 def learned_kind(url: str) -> Shape:
-    """Return the shape of a URL that decides with which pages its gain from rendering is compared.
+    """Return the shape of a URL. Rendering results are shared by URLs of one shape.
 
-    A name without digits and extension is left open.
+    In this shape, `*` replaces a file name without digits and without an extension.
     """
     shape = shape_of(url)
     name, extension = shape[_NAME_PLACE], shape[_NAME_PLACE - 1]
@@ -59,7 +59,7 @@ def learned_kind(url: str) -> Shape:
 
 
 def deciding(crawl: CrawlSettings, url: str) -> int | None:
-    """Return the index of the first rule that matches a URL. None: the crawl's mode decides."""
+    """Return the index of the first rendering rule for a URL. None: the crawl's mode decides."""
     if not crawl.render_rules:
         return None
     return next(
@@ -78,8 +78,8 @@ def renders(crawl: CrawlSettings) -> bool:
 
 
 def places_of(crawl: Crawl) -> tuple[int, int]:
-    """Split a host's concurrency between pages and the requests of their scripts."""
-    # A page keeps its place while its scripts run, so both shares are at least one.
+    """Return how many pages, and how many requests of their scripts, a host gets at a time."""
+    # A page keeps its permit while its scripts run, so both numbers are at least one.
     if not renders(crawl):
         return crawl.concurrency, 0
     least = max(1, crawl.concurrency // 2)
@@ -93,7 +93,7 @@ def slots_of(crawl: Crawl, urls: int) -> int:
 
 
 def problems_of(rules: tuple[RenderRule, ...]) -> Iterator[tuple[str, str]]:
-    """Yield (key path, message) for each problem of a crawl's rules."""
+    """Yield (key path, message) for each problem of a crawl's rendering rules."""
     return problems_of_rules("render.rules", rules, _problems_of_rule)
 
 

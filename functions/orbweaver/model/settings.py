@@ -85,7 +85,7 @@ class Settings:
     failed_calls_queue: str = ""
     # Retention
     page_retention_s: int = 30 * 86_400
-    # After a crawl's latest possible end.
+    # Retention of a crawl after its latest possible end.
     crawl_retention_s: int = 90 * 86_400
     # A ledger (commit record of a message) outlives all copies of its message: 4 days on the queue,
     # 7 waiting for a newer version, 14 on the DLQ.
@@ -116,19 +116,19 @@ class Settings:
     fetch_concurrency: int = 64
     # Concurrent fetches of bodies with more than `SMALL_BYTES` (adapters/web/large_bodies.py).
     large_bodies: int = 3
-    # Bodies waiting to be read. A single body may be larger.
+    # Maximum size of all bodies that wait to be read. A single body can be larger.
     waiting_bytes_max: int = 5 * 1024 * 1024
-    # Content of pages whose messages are not done. Above this limit a message ends with its current
-    # results, and its other URLs are requeued.
+    # Maximum size of the content of pages whose messages are not done. Above it, a message ends
+    # with its current results, and its other URLs are requeued.
     held_bytes_max: int = 6 * 1024 * 1024
-    # Visits of hosts with a backlog of URLs last until the crawl's round ends, so that all of them
-    # return at the same time.
+    # Length of a round. Visits of hosts with a backlog of URLs last until the crawl's round ends.
+    # So their remaining messages become visible at the same time.
     round_s: float = 60.0
-    # yes: a worker waits for a slot of a host only if that costs less than returning later.
+    # yes: a worker waits for a slot of a host only if that costs less than requeueing the URL.
     waits_billed: str = "no"
-    # yes: workers share which URLs of a host are claimed (worker/host_claims.py), and their
-    # experience with groups of similar URLs (worker/kind_learning.py). That pays if look-ups are
-    # billed, so the default is the value of `waits_billed`.
+    # yes: workers share which URLs of a host are claimed (worker/host_claims.py), and their results
+    # for groups of similar URLs (worker/kind_learning.py). This saves money if look-ups are billed,
+    # so the default is the value of `waits_billed`.
     claims_travel: str = ""
     # Time for which a worker waits for other batches that store pages in the same file, and the
     # maximum size of that file.
@@ -162,7 +162,7 @@ class Settings:
     # same time. Four times that must fit into the function's temporary folder of 512 MB.
     part_rows_max: int = 100_000
     part_bytes_max: int = 64 * 1024 * 1024
-    # Deliveries: targets of exports. None without a host and a bucket.
+    # Targets to which exports are delivered. None without a host and a bucket.
     delivery_queue_url: str = ""
     delivery_dead_letter_url: str = ""
     sftp_host: str = ""
@@ -205,7 +205,7 @@ class Settings:
 
     @property
     def pack_queue_urls(self) -> tuple[str, ...]:
-        """URLs of these queues. A frugal stack has one queue for crawl and express."""
+        """URLs of the queues for packs. A frugal stack has one queue for crawl and express."""
         others = filter(None, [self.render_queue_url])
         return tuple(dict.fromkeys((self.crawl_queue_url, self.express_queue_url, *others)))
 

@@ -1,4 +1,4 @@
-"""Define a URL of a crawl on its way through the queue, and its form in messages.
+"""Define a URL that a crawl must request, with its attributes and its form in messages.
 
 A pack is a message with up to 25 such URLs. Each is a row, which ends with an object if it has
 optional attributes. Newer versions may write more attributes. Readers ignore unknown ones.
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class TargetKind(StrEnum):
-    """Use of a URL: a page, or a list of pages."""
+    """Purpose of requesting a URL: a page, or a sitemap (list of pages)."""
 
     PAGE = "page"
     SITEMAP = "sitemap"
@@ -35,8 +35,8 @@ class Target:
     A claim of an earlier run that is older than `modified_at_ms` does not count. For a sitemap,
     `hops` includes index files, and `first` is the number of processed entries. `site` is the host
     whose robots.txt names the sitemap, or None if a user named it. A page that a sitemap lists on
-    another host has `site`, too. URL rules set `express` (priority) and `window_s` (how long
-    earlier claims hold; None: the crawl's window).
+    another host has `site`, too. URL rules set `express` (priority) and `window_s`. Earlier claims
+    count for `window_s` seconds (None: the crawl's window).
     """
 
     url: str
@@ -66,7 +66,7 @@ class Target:
     failed: str | None = None
     # Number of repeated requests because it redirects to itself and sets a cookie.
     reloads: int = 0
-    # Whether an earlier run ended it, and this run has not requested it yet.
+    # Whether the URL ended in an earlier run, and this run has not requested it yet.
     again: bool = False
 
 

@@ -19,10 +19,10 @@ HOST_CHARS_MAX = 253
 # and on a base. The length is checked first, because all other work is linear in it.
 REFERENCE_CHARS_MAX = 65_536
 
-# Parameters to remove, also from paths (`/a;jsessionid=1`). A crawl may use another list. In lower
-# case. `*` at the end matches any rest of the name. Session ids are on the list if their names are
-# unambiguous (`PHPSESSID`, not `sid`). Those of ASP.NET (`/(S(…))/`) stay, because their servers
-# redirect any URL without one.
+# Parameters to remove, also from paths (`/a;jsessionid=1`), in lower case. A crawl can use another
+# list. `*` at the end of a name matches any ending. Session ids are on the list if their names are
+# unambiguous (`PHPSESSID`, not `sid`). Those of ASP.NET (`/(S(…))/`) are not removed, because their
+# servers redirect any URL without one.
 _TRACKING = """
     utm_* gclid gclsrc dclid gbraid wbraid gad_source gad_campaignid srsltid _ga _gl
     fbclid igsh igshid msclkid yclid ysclid _openstat twclid ttclid li_fat_id epik
@@ -65,8 +65,8 @@ def canonicalize(
     """Return the canonical URL of a reference relative to `base`. Raises ValueError if it has none.
 
     It is http or https, pure ASCII, at most 2,083 characters long, with a host of at most 253. It
-    has no fragment, user name, password or tracking parameters. The rest of the query keeps its
-    bytes and order.
+    has no fragment, user name, password or tracking parameters. The remaining query keeps its bytes
+    and order.
     """
     plainest = _plainest(reference, base) if base else None
     return _parsed(reference, base, tracking) if plainest is None else plainest
@@ -121,7 +121,7 @@ def is_canonical(url: str) -> bool:
 
 
 def is_base(url: str) -> bool:
-    """Whether a URL can be a base of references: http or https, in any form."""
+    """Whether relative references can be joined with a URL: http or https, canonical or not."""
     try:
         return bool(_parts(url)[0])
     except ValueError:
@@ -154,7 +154,7 @@ def _hostname(origin: str) -> str:
 def redacted(reference: str, chars_max: int = 200) -> str:
     """Shorten a reference for logs: no user, password, email or query value."""
     # Everything before the last `@` is removed, because the end of a malformed password is unknown.
-    # Of query and fragment only the sign stays.
+    # Of a query or fragment, only its sign (`?`, `#`) is kept.
     shown = _EMAIL_OR_USER.sub(r"\1…@", reference) if "@" in reference else reference
     return _QUERY_OR_FRAGMENT.sub(r"\1…", shown)[:chars_max]
 
@@ -181,7 +181,7 @@ def _plainest(text: str, base: str) -> str | None:
 
 
 def _resolve_parents(text: str, folder: str, origin: str) -> tuple[str, str]:
-    """Return the rest of a reference after all `../`, and the folder they lead to."""
+    """Return a reference without its leading `../`, and the folder to which these lead."""
     found = _UPWARDS.match(text)
     end = found.end() if found else 0
     above = folder.rsplit("/", end // 3 + 1)[0]

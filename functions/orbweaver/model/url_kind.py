@@ -14,8 +14,8 @@ from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
 # Tokens in this order: the origin, the first three folders of the path, `**` if there are more, the
 # extension of the name (`.html`), the name without it, the names of the first `PARAMETERS_MAX`
-# parameters (`?title=&action=`), then the value of each. Below more folders names are left open
-# (`*`), and so are extensions before a query.
+# parameters (`?title=&action=`), then the value of each. With more than three folders, `*` replaces
+# the name, and an extension before a query is dropped.
 Shape: TypeAlias = tuple[str, ...]
 
 WORD_CHARS_MAX = 20
@@ -45,7 +45,7 @@ _SPECIAL = re.compile(r"([\\^$.|?*+()\[\]{}])")
 
 
 def shape_of(url: str) -> Shape:
-    """Return the shape of a URL. Every text has one."""
+    """Return the shape of a URL. Never raises, because every text has a shape."""
     stem, question, query = url.partition("?")
     before, _, name = stem.rpartition("/")
     if "://" in before:
@@ -86,10 +86,10 @@ def in_any_folder(shape: Shape, kept: int = 0) -> Shape:
 
 
 def in_two_folders(shape: Shape) -> Shape:
-    """Leave open the folders below the second, and names except namespaces (`Special:*`).
+    """Return a more general shape: with `**` for folders below the second, and `*` for names.
 
-    Also leaves open values that begin with a capital letter, because titles do and program actions
-    do not.
+    Names of namespaces (`Special:*`) are kept. `*` also replaces values that begin with a capital
+    letter, because titles do and program actions do not.
     """
     deeper = DEEPER if shape[_FOLDERS[-1]] or shape[_DEEPER] else ""
     name = shape[_NAME]
@@ -139,9 +139,10 @@ def varies(token: str) -> bool:
 
 
 def folded(weights: Mapping[Shape, int], least: float) -> dict[Shape, Shape]:
-    """Map shapes to more general ones: words with less than this weight become `*`.
+    """Map shapes to more general shapes: words with a weight below `least` become `*`.
 
-    A word stays if it is the only such word in its place and the place has no `*`.
+    `weights` are the weights of the shapes. A word is kept if it is the only such word at its
+    position and no shape has `*` there.
     """
     places = {shape: shape for shape in weights}
     for at in range(max(map(len, weights), default=0)):
@@ -170,7 +171,7 @@ def kind_text(shape: Shape) -> str:
 
 
 def example_of(url: str) -> str:
-    """Return a URL without the values of its parameters, so that it may be shown."""
+    """Return a URL without the values of its parameters, which may be secret."""
     return _VALUE_TEXT.sub("=…", url)
 
 
@@ -291,11 +292,11 @@ class Mergeable(Protocol):
     """Data about a group of similar URLs."""
 
     def merge(self, other: Self) -> None:
-        """Add the data of another group, which this one replaces."""
+        """Add the data of `other`, a group that becomes a part of this group."""
 
     @property
     def weight(self) -> int:
-        """Importance of the group. The heaviest groups are kept if there are too many."""
+        """Importance of the group. If there are too many groups, the heaviest are kept."""
 
 
 K = TypeVar("K", bound=Mergeable)
@@ -304,14 +305,14 @@ K = TypeVar("K", bound=Mergeable)
 class Kinds(Generic[K]):
     """Data about each kind (group of similar URLs) of a crawl. `rest` is the data of dropped kinds.
 
-    If one place of a shape has more than `SIBLINGS_MAX` words (`/wiki/Apple`, `/wiki/Pear` …), all
-    of them become `*`. If there are more than `kinds_max` kinds, words that are rare in their place
-    become `*`, then the lightest kinds are dropped. A dropped kind that occurs again starts anew.
-    The order of URLs has no effect.
+    If one position of a shape has more than `SIBLINGS_MAX` words (`/wiki/Apple`, `/wiki/Pear` …),
+    all of them become `*`. If there are more than `kinds_max` kinds, words that are rare at their
+    position become `*`. If that is not enough, the lightest kinds are dropped. A dropped kind that
+    occurs again starts without data. The order of URLs has no effect.
 
     Queries also become `*`, unless `keeps_query` returns True for their merged data. All scripts of
-    a site share one place, `/*.php?…`, and otherwise productive and unproductive scripts would
-    count as one kind.
+    a site have one position, `/*.php?…`. Without `keeps_query`, productive and unproductive scripts
+    would count as one kind.
     """
 
     def __init__(
@@ -327,7 +328,8 @@ class Kinds(Generic[K]):
         self._kinds_max = kinds_max
         self._keeps_query = keeps_query
         self._known: dict[Shape, K] = {}
-        # Words found after each prefix of a shape. Words that stay literal in places with too many.
+        # By prefix of a shape: the words found at the next position. If they were too many, the
+        # words that were not replaced by `*`.
         self._words: dict[Shape, set[str]] = {}
         self._literal: dict[Shape, set[str]] = {}
 
@@ -347,33 +349,36 @@ class Kinds(Generic[K]):
         return self._known
 
     def entry(self, shape: Shape) -> tuple[Shape, K]:
-        """Return the shape under which a shape is counted, and its data."""
+        """Return the shape under which `shape` is counted (see `narrowed`), and its data."""
         narrowed = self.narrowed(shape)
         found = self._known.get(narrowed)
         if found is None:
-            # Room for half as many again, so that sorting is rare.
+            # Half as many kinds more than the limit are allowed, so that sorting is rare.
             self._shrink(self._kinds_max * 3 // 2)
             found = self._known[narrowed] = self._new()
         return narrowed, found
 
     def keep_query(self, shape: Shape) -> None:
-        """Keep the query of this shape, even if its place has too many queries."""
+        """Count this shape's query (its parameter names) apart from other queries of its path.
+
+        Has an effect only if the path had too many queries, so that `*` replaces them.
+        """
         standing = self._literal.get(shape[:_QUERY])
         if standing is not None and shape[_QUERY] not in standing:
             standing.add(shape[_QUERY])
             self.changes += 1
 
     def narrowed(self, shape: Shape) -> Shape:
-        """Return the shape under which a shape is counted."""
+        """Return the shape under which `shape` is counted: with `*` where words are too many."""
         found = self._narrow_once(shape)
         while found is None:
             found = self._narrow_once(shape)
         return found
 
     def _narrow_once(self, shape: Shape) -> Shape | None:
-        """Replace words in places with too many.
+        """Replace words by `*` at positions of a shape with too many words.
 
-        Returns None if a place has just exceeded the limit.
+        Returns None if a position has just exceeded the limit, so that the call must be repeated.
         """
         at = 0
         while at < len(shape):
@@ -422,7 +427,7 @@ class Kinds(Generic[K]):
             self.data_at(_generalize(shape, at)).merge(found)
 
     def _shrink(self, most: int) -> None:
-        """Merge similar kinds if there are too many, then drop the lightest."""
+        """Merge similar kinds if there are more than `most`, then drop the lightest."""
         if len(self._known) <= most:
             return
         self.changes += 1

@@ -182,7 +182,7 @@ def _compile_each(patterns: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _compile(patterns: tuple[str, ...], memory_bytes: int) -> Any:
-    # Each one separately first, because a pattern must not close the surrounding group.
+    # Each pattern is compiled separately first, because it must not close the group around it.
     for pattern in patterns:
         automaton(pattern.encode(), memory_bytes, of_urls=True)
     whole = "|".join(f"(?:{pattern})" for pattern in patterns)

@@ -31,7 +31,7 @@ class UrlRule:
     # Minimum time between two requests, 0 for none. A host's URLs with the shortest delay come
     # first.
     delay_ms: int | None = None
-    # How long a claim of an earlier run holds. A run requests no URL twice.
+    # Dedup window: how long a claim of an earlier run counts. A run requests no URL twice.
     window_s: int | None = None
     # Whether the links of the page are followed. A redirect is not a link.
     follow: bool | None = None
@@ -44,7 +44,7 @@ NO_RULE = UrlRule(match="")
 
 
 def deciding(rules: tuple[UrlRule, ...], url: str) -> Mapping[str, int]:
-    """Return which rule decides on each setting of a URL, as rule index by field."""
+    """Return the index of the rule that decides on each setting of a URL, by setting name."""
     found = matching_indexes(_patterns(rules), url) if rules else ()
     decided: dict[str, int] = {}
     for place in found:

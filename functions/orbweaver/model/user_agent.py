@@ -36,7 +36,7 @@ REDACTED = "redacted"
 _FRAMING = "it frames or routes the message: leave it out"
 _OURS = "the crawler sets it itself: leave it out"
 # Refused headers with the fix: they frame or route the request, or the crawler sets them. `-` at
-# the end of a name matches any rest.
+# the end of a name matches any ending.
 _REFUSED = {
     **dict.fromkeys(("connection", "keep-alive", "te", "trailer", "upgrade", "via"), _FRAMING),
     **dict.fromkeys(("transfer-encoding", "host", "expect", "http2-settings"), _FRAMING),
@@ -70,7 +70,7 @@ class Identity:
 def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
     """Return the identity of a crawl for a host (an origin, as of `host_of`).
 
-    Of several user agents each host name gets one, for the whole crawl.
+    If the crawl has several user agents, each host name gets one of them for the whole crawl.
     """
     agent = crawl.user_agent or default_agent
     if crawl.user_agents:
@@ -84,13 +84,16 @@ def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
 
 
 def joined(headers: Headers, own: Headers) -> Headers:
-    """Replace headers by a host's own headers of the same name."""
+    """Return `headers` and a host's `own` headers, which replace headers of the same name."""
     names = {_normalized_name(name) for name, _ in own}
     return (*(pair for pair in headers if _normalized_name(pair[0]) not in names), *own)
 
 
 def origins_of(hosts: HostHeaders, seeds: tuple[str, ...]) -> HostHeaders:
-    """Convert hosts to origins. Raises IdentityError for an invalid or duplicate host."""
+    """Return headers by origin, from headers by host.
+
+    Raises IdentityError for an invalid or duplicate host. `seeds` decide between http and https.
+    """
     found: dict[str, Headers] = {}
     for text, headers in hosts:
         origin = origin_of(text, seeds)
@@ -103,7 +106,8 @@ def origins_of(hosts: HostHeaders, seeds: tuple[str, ...]) -> HostHeaders:
 def origin_of(text: str, seeds: tuple[str, ...]) -> str:
     """Return the origin of a host in a definition. Raises IdentityError.
 
-    A host without a scheme is its https origin, or its http origin if only that has a seed.
+    A host without a scheme means its https origin. It means its http origin if only that is the
+    origin of a seed.
     """
     url = resolved(text if "://" in text else f"https://{text}/") or ""
     origin = host_of(url)
@@ -124,9 +128,10 @@ def _identity(agent: str, headers: Headers) -> Identity:
 
 @lru_cache(maxsize=256)
 def token_of(agent: str) -> str:
-    """Return the product token with which robots.txt is matched.
+    """Return the product token of a user agent, which selects the rules in robots.txt.
 
-    For `Mozilla/5.0 (compatible; name/1.0)` it is `name`, because sites call such a crawler so.
+    For `Mozilla/5.0 (compatible; name/1.0)` it is `name`, because sites use this name for the
+    crawler.
     """
     compatible = _COMPATIBLE.match(agent)
     return compatible[1] if compatible else agent
@@ -205,10 +210,10 @@ def _refusal(name: str) -> str | None:
 
 @lru_cache(maxsize=16)
 def _secret_origins(seeds: tuple[str, ...]) -> frozenset[str]:
-    """Return the origins that may see secrets: the origins of the seeds.
+    """Return the origins to which secrets may be sent: the origins of the seeds.
 
     If a host name has an https seed, its http origin gets no secret. So a redirect from https to
-    http drops it.
+    http drops the secret.
     """
     origins = {host_of(seed) for seed in seeds}
     safe = {hostname_of(origin) for origin in origins if origin.startswith("https:")}

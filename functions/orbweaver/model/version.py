@@ -25,7 +25,7 @@ class NewerVersion(Exception):
     """Data was stored by a newer version. `version` is None if it is unknown."""
 
     def __init__(self, what: str, version: int | None, known: int) -> None:
-        """`what` is a noun with its article, `known` the newest readable version."""
+        """`what` names the data, such as "a journal". `known` is the newest readable version."""
         number = "unknown" if version is None else str(version)
         super().__init__(
             f"{NEWER}: {what} of version {number}, but this version reads up to {known}"

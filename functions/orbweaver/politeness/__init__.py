@@ -10,5 +10,5 @@ All workers share the `hosts` table. A *slot* is the time at which one request m
     pacer           waits for slots
     host_load       number of concurrent requests, by response times
     host_health     records backoffs, missing responses and recovery of hosts
-    ports           ports of the hosts table
+    ports           interfaces to the hosts table
 """

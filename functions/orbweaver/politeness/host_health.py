@@ -1,6 +1,7 @@
 """Record results of requests to hosts, for all workers: backoffs, missing responses, recovery.
 
-The rules are in `politeness/host_schedule.py`. Response times are measured by each container alone.
+The rules are in `politeness/host_schedule.py`. Response times are not shared: each container uses
+its own measurements.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 # Number of hosts whose pace and load are remembered.
 PACES_MAX = 4_096
-# Number of a host's new URLs whose first attempts are remembered. The host fails if half of these
-# attempts failed. Then retries wait for the host's backoff, otherwise for a part of it.
+# Number of a host's new URLs whose first attempts are remembered. The host counts as failing if
+# half of these attempts failed. In this case, retries wait for the host's whole backoff, otherwise
+# for a part of it.
 TRIED = 16
 # Failures that may concern a single page.
 OF_A_PAGE = (Reason.HTTP_SERVER_ERROR, Reason.TIMEOUT, Reason.DISCONNECTED)
@@ -46,8 +48,8 @@ PAGE_PART = 0.1
 class _Known:
     """Measurements of a host in this container.
 
-    `silent` means that the last request had no response. `tried` lists whether the first attempts
-    of its last URLs failed.
+    `silent` means that the last request had no response. `tried` has an entry for the first attempt
+    of each recent URL: True if it failed.
     """
 
     pace_ms: int = 0
@@ -69,7 +71,10 @@ class HostHealth:
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     def note_latency(self, host: str, latency_ms: int, *, well: bool, silent: bool = False) -> None:
-        """Record a response time, or the time waited if the host was `silent`."""
+        """Record a response time, or the time waited if the host was `silent`.
+
+        `well` means that the response was no error.
+        """
         known = self._known.pop(host, _UNKNOWN)
         if silent:
             pace_ms = pace_after_silence(known.pace_ms, latency_ms)
@@ -89,21 +94,27 @@ class HostHealth:
         self._keep(host, replace(known, tried=(*known.tried, failed)[-TRIED:]))
 
     def backoff_s(self, host: str, reason: Reason, attempt: int, base_s: float) -> float:
-        """Return the seconds before attempt `attempt` + 1 of a URL that failed."""
+        """Return how many seconds to wait after a URL's failed attempt number `attempt`."""
         fails = sum(self._known.get(host, _UNKNOWN).tried) >= TRIED // 2
         if reason in OF_A_PAGE and not fails:
             base_s *= PAGE_PART
         return backoff_s(attempt, self._random, base_s)
 
     def pace_ms(self, host: str) -> int:
-        """Return the delay at which one request at a time keeps the host busy, as measured here."""
+        """Return the delay at which one request at a time keeps the host busy.
+
+        It follows from the response times that this container measured.
+        """
         return self._known.get(host, _UNKNOWN).pace_ms
 
     def concurrency(self, host: str, most: int) -> int:
         return places_of(self._known.get(host, _UNKNOWN).load, most)
 
     async def note_failure(self, host: str, *, probe: bool) -> None:
-        """Record that a host did not respond, or served a block page."""
+        """Record that a host did not respond, or served a block page.
+
+        `probe` means that the request was the single test of a host after a block.
+        """
         self._keep(host, replace(self._known.pop(host, _UNKNOWN), silent=True))
         with _unless_lost(host):
             await self._hosts.fail(host, self._clock.now_ms(), self._random.random(), probe=probe)
@@ -111,7 +122,7 @@ class HostHealth:
     async def note_answer(self, host: str, *, troubled: bool) -> None:
         """Clear the failures of a host that responded. Writes only after failures.
 
-        `troubled` means that the host did not respond before this request or since.
+        `troubled` means that failures of the host were recorded before this request.
         """
         # `silent` is checked too, because responses of concurrent requests may arrive between the
         # failures of others.
@@ -142,7 +153,7 @@ class HostHealth:
 
 
 class Places(asyncio.Semaphore):
-    """Semaphore of a host that withholds released places while the host is slow."""
+    """Semaphore of a host that has fewer permits while the host is slow."""
 
     def __init__(self, health: HostHealth, host: str, most: int) -> None:
         self._health, self._host, self._most = health, host, most

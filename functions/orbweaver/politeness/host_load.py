@@ -20,10 +20,10 @@ RECOVERED_SHARE = 1 / 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Response times of a host. `share` of the allowed concurrent requests may be sent.
+    """Response times of a host. `share` is the part of its concurrency that is used now.
 
     `first_ms` is the total time of the first responses. A positive `balance` is the excess of slow
-    responses over others. A negative one counts responses in a row that were not slow.
+    responses over others. A negative `balance` counts responses in a row that were not slow.
     """
 
     answers: int = 0

@@ -1,4 +1,4 @@
-"""Schedule of a host: slots by the generic cell rate algorithm (GCRA), and blocks.
+"""Compute the schedule of a host: slots by the generic cell rate algorithm (GCRA), and blocks.
 
 Reserving n slots moves the host's arrival time `tat` to `max(tat, now) + n x spacing`. The
 reservation is atomic over all workers and crawls, so no two requests share a slot.
@@ -21,13 +21,15 @@ AHEAD_MS_MAX = 3 * HORIZON_MS
 SLACK_MS_MIN, SLACK_MS_MAX = 10, 100
 BLOCK_S = 60
 BLOCK_S_MAX = 86_400
-# Keeps workers from returning together.
+# Blocks are extended by a random part of up to this share. So workers do not continue at the same
+# time.
 BLOCK_JITTER = 0.1
 STRIKES_FORGIVEN_MS = 30 * 60_000
 FAILURES_MAX = 5
 ROUNDS_MAX = 4
 DOWN_S = 3_600
-# Duration of a probe's turn: longer than a request may take, so that one probe runs at a time.
+# Time reserved for a probe (the single request to a host after a block). It is longer than a
+# request may take, so that only one probe runs at a time.
 PROBE_MS = 30_000
 
 
@@ -38,7 +40,7 @@ class RobotsEntry:
     fetched_at_ms: int
     body: bytes | None = None
     # "rules": use the body. "allow": unavailable (4xx), every URL is allowed. "unreachable": no URL
-    # is.
+    # is allowed.
     verdict: str = "rules"
     detail: str | None = None
     # Reason why an unreachable file got no response, or None if there was a response.
@@ -54,8 +56,8 @@ class Host:
 
     name: str
     tat_ms: int = 0
-    # End of the line of URLs that wait for a slot. It is only a hint. They return when their turn
-    # is due, instead of all at once.
+    # End of the waiting line of URLs without a slot. It is only a hint, which spreads the times at
+    # which these URLs are requeued.
     line_ms: int = 0
     blocked_until_ms: int = 0
     strikes: int = 0
@@ -67,21 +69,21 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """Reserved slots in ms, and the time when URLs without a slot may return."""
+    """Times of reserved slots in ms, and the time to try again for URLs without a slot."""
 
     at_ms: tuple[int, ...]
     return_at_ms: int
 
 
 def slack_ms(delay_ms: int) -> int:
-    """Return how late a slot may be used: 5 % of the delay, within 10 to 100 ms."""
+    """Return how many ms late a slot may be used: 5 % of the delay, within 10 to 100 ms."""
     if delay_ms == 0:
         return 0
     return min(max(SLACK_MS_MIN, delay_ms // 20), SLACK_MS_MAX)
 
 
 def spacing_ms(delay_ms: int) -> int:
-    """Return the distance of slots that keeps the delay if requests are at most `slack` late."""
+    """Return the time between slots that keeps the delay if requests are up to `slack_ms` late."""
     return delay_ms + slack_ms(delay_ms)
 
 
@@ -93,10 +95,11 @@ def delay_of(crawl_delay_ms: int, robots_delay_s: float | None, pace_ms: int = 0
 
 
 def pace_of(known_ms: int, latency_ms: int, *, well: bool) -> int:
-    """Return the pace of a host: the delay at which one request at a time keeps it busy.
+    """Return the new pace of a host: the delay at which one request at a time keeps it busy.
 
-    The pace slows down at once and speeds up by halves. The maximum is a minute. Scrapy's
-    AutoThrottle has the same rule.
+    `known_ms` is the previous pace, `latency_ms` the last response time. `well` means that the
+    response was no error. A longer pace applies at once, and a shorter one is approached by halves.
+    The maximum is a minute. Scrapy's AutoThrottle has the same rule.
     """
     new_ms = max(latency_ms, (known_ms + latency_ms) // 2)
     if not well and new_ms < known_ms:
@@ -114,7 +117,10 @@ def pace_after_silence(known_ms: int, waited_ms: int) -> int:
 def grant_slots(
     tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int
 ) -> tuple[int, int]:
-    """Return the time of the first of `wanted` slots, and how many start by `until_ms`."""
+    """Return the time of the first of `wanted` slots, and how many start by `until_ms`.
+
+    `tat_ms` is the time when the host's next slot starts.
+    """
     first_ms = max(tat_ms, now_ms)
     if first_ms > until_ms:
         return first_ms, 0
@@ -124,12 +130,13 @@ def grant_slots(
 def join_queue(
     line_ms: int, tat_ms: int, wanted: int, spacing: int, now_ms: int, until_ms: int
 ) -> tuple[int, int]:
-    """Join the waiting line. Return when the URLs may return, and the new end of the line.
+    """Return the time to try again for URLs without a slot, and the new end of their line.
 
-    Both are at most 15 minutes ahead.
+    `wanted` is their number, `line_ms` the previous end of the line. Both results are at most 15
+    minutes from now.
     """
-    # A pack that returns uses as many slots as a visit has, from now until `until_ms`, and lines up
-    # again for its other URLs. Places for all of them at once would stay unused.
+    # A requeued pack uses as many slots as a visit has, from now until `until_ms`. It joins the
+    # line again for its other URLs. Slots for all of them in the line would remain unused.
     return_ms = min(max(line_ms, tat_ms, now_ms), now_ms + HORIZON_MS)
     places = min(wanted, max(0, until_ms - now_ms) // spacing + 1) if spacing else wanted
     return return_ms, min(return_ms + places * spacing, now_ms + HORIZON_MS)
@@ -138,7 +145,7 @@ def join_queue(
 def reserved(
     host: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
 ) -> tuple[Host, Slots]:
-    """Reserve slots of a host. Return its new state, and the slots."""
+    """Reserve slots that start by `until_ms`. Return the host's new state, and the slots."""
     if max(host.tat_ms, host.line_ms) > now_ms + AHEAD_MS_MAX:
         host = replace(host, tat_ms=min(host.tat_ms, now_ms), line_ms=0)
     if host.blocked_until_ms > now_ms:
@@ -161,8 +168,10 @@ def reserved(
 def after_failure(host: Host, now_ms: int, chance: float, *, probe: bool) -> Host:
     """Count a request without a response, and return the host's new state.
 
-    The host is blocked for a minute after `FAILURES_MAX` failures in a row, then twice as long
-    after each failed probe. After `ROUNDS_MAX` of these rounds it is blocked for an hour.
+    The host is blocked for a minute after `FAILURES_MAX` failures in a row. After each failed
+    `probe` (the single request after a block) it is blocked twice as long. After `ROUNDS_MAX` of
+    these blocks it is blocked for an hour. `chance` is a random number from 0 to 1, for the length
+    of the block.
     """
     if host.blocked_until_ms > now_ms and not probe:
         return host  # requested before the block began
@@ -182,7 +191,7 @@ def is_doubtful(host: Host, now_ms: int) -> bool:
 
 
 def is_down(host: Host, now_ms: int) -> bool:
-    """Return True if a host failed all rounds, so that its URLs end without a request."""
+    """Return True if all probes of a host failed, so that its URLs end without a request."""
     return host.failures >= FAILURES_MAX + ROUNDS_MAX and host.blocked_until_ms > now_ms
 
 
@@ -198,7 +207,7 @@ def block_until_ms(
     """Handle a 429 or 503. Return the end of the block, and the host's strikes.
 
     The block lasts as `Retry-After` states (at most a day). Without it, it lasts 60 s, doubled with
-    every strike up to a day. Strikes expire after 30 minutes without one.
+    every strike up to a day. Strikes expire after 30 minutes without a new strike.
     """
     if host.struck_at_ms > asked_at_ms and host.blocked_until_ms > now_ms:
         # Requested before the last strike, so it belongs to that strike.

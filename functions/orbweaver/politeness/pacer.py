@@ -1,8 +1,8 @@
 """Wait for a host's slots, which are reserved in blocks and expire if they are not used on time.
 
 Slots reserved together form a block with one slack (allowed lateness) at its end. Within a block,
-the pacer itself keeps the delay between requests. A late request uses its slot at once and moves
-the later ones. Slots that no longer fit into the block are released.
+the pacer itself keeps the delay between requests. A late request is sent at once, and the following
+slots of the block are moved. Slots that no longer fit into the block are released.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ LAPSES_MAX = 5
 # A reservation takes time, so the first slot starts LEAD_MS later. The lead is multiplied by
 # LEAD_GROWTH after every missed slot, so that a slow table or a busy process still uses its slots.
 LEAD_MS, LEAD_GROWTH = 20, 4
-# The worker checks whether the host is blocked this long before a slot. Without a delay, it is the
-# maximum age of that check.
+# This long before a slot, the worker checks whether the host is blocked. In a crawl without a
+# delay, the check is valid for this time.
 LOOK_MS = 1_000
-# Approximate length of a block of slots: crawls that request the same host take turns by blocks. A
+# Approximate length of a block of slots. Crawls that request the same host alternate by blocks. A
 # visit waits this long for its first slot, whatever it costs.
 BLOCK_MS = 10_000
 
 
 class WaitLimit(Protocol):
-    """Current limit of the time for which a visit to a pack may wait for a slot."""
+    """Limits the time for which the visit of a pack waits for a slot."""
 
     def wait_ms(self) -> float:
-        """Return the longest wait in ms that costs less than returning later."""
+        """Return the longest wait in ms that costs less than requeueing the URLs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ UNLIMITED = Unlimited()
 class Turn:
     """Permission to send a request within a time range.
 
-    `troubled` means that the host did not respond before. `take_probe` means that this request
-    decides whether other workers may request the host.
+    `troubled` means that the host did not respond to previous requests. `probe` means that this
+    request decides whether other workers may request the host.
     """
 
     slot_ms: int
@@ -70,7 +70,7 @@ class Turn:
 
 
 class Pacer:
-    """Slots of one host for one pack (message with up to 25 URLs)."""
+    """Reserves slots of one host for one pack (message with up to 25 URLs), and waits for them."""
 
     def __init__(
         self,
@@ -95,12 +95,13 @@ class Pacer:
         # Start times of unused slots, and the latest time of a request in their block.
         self._slots: deque[int] = deque()
         self._block_to_ms = 0
-        # Earliest time of the next request by others if no further slot is used, and as reserved.
+        # Earliest time of the next request by other visits: if this pacer uses no further slot, and
+        # as reserved.
         self._free_ms = self._reserved_ms = 0
         # Earliest time of this pacer's next request.
         self._next_ms = 0
         self._asked_ms: int | None = None
-        # Time when URLs without a slot may return, once a reservation was partial.
+        # Time to try again for URLs without a slot. None until a reservation had too few slots.
         self._rest_at_ms: int | None = None
         self._probe = False
         self.turn = Turn(slot_ms=0, to_ms=0)
@@ -108,8 +109,8 @@ class Pacer:
     async def wait_for_slot(self, wanted: int) -> int | None:
         """Wait for the next slot, and reserve up to `wanted` if none is left.
 
-        Returns None when the slot has come and the request may be sent at once (in `turn`).
-        Otherwise returns the time in ms at which to return.
+        Returns None when a request may be sent at once, within `turn`. Otherwise returns the time
+        in ms to try again.
         """
         self._probe = False
         lead_ms = LEAD_MS if self._delay_ms else 0
@@ -152,9 +153,9 @@ class Pacer:
         return self._clock.now_ms()
 
     async def release(self) -> None:
-        """Return reserved slots that no request will use.
+        """Release reserved slots that no request will use.
 
-        If the last request was sent after its block, this extends the block instead.
+        If the last request was sent after the end of its block, this extends the reservation.
         """
         if self._delay_ms and self._free_ms != self._reserved_ms:
             await self._hosts.release(self._host, self._free_ms, self._reserved_ms)
@@ -166,7 +167,7 @@ class Pacer:
         return bool(self._slots)
 
     async def _barred(self, state: Host) -> int | None:
-        """Return the time to return if the host must not be requested now, else None."""
+        """Return the time to try again if the host must not be requested now, else None."""
         now_ms = self._clock.now_ms()
         if state.blocked_until_ms > now_ms and not self._probe:
             return state.blocked_until_ms
@@ -177,7 +178,7 @@ class Pacer:
         return None
 
     def start_request(self, turn: Turn) -> bool:
-        """Record the start of a request. Return False, without a record, if the turn is over."""
+        """Record the start of a request. Return False, without a record, if `turn` has passed."""
         now_ms = self._clock.now_ms()
         is_over = now_ms > turn.to_ms
         if not is_over:
@@ -196,7 +197,7 @@ class Pacer:
         self._free_ms = max(self._free_ms, self._next_ms)
 
     async def _reserve(self, wanted: int, lead_ms: int) -> int | None:
-        """Reserve a block of slots. Return None, or the time to return if there is no slot."""
+        """Reserve a block of slots. Return None, or the time to try again if there is no slot."""
         if self._rest_at_ms is not None:
             return self._rest_at_ms
         now_ms, delay_ms = self._clock.now_ms(), self._delay_ms
@@ -207,7 +208,7 @@ class Pacer:
                 return self._asked_ms + spacing_ms(delay_ms)
             block = self._block if wait_ms >= delay_ms else 1
             wanted = min(wanted, block)
-            # A visit without a request yet waits for at least one slot.
+            # A visit that has sent no request yet waits for at least one slot.
             first_ms = min(delay_ms, BLOCK_MS) if self._asked_ms is None else 0
             patience_ms = max(wait_ms, (block - 1) * delay_ms, first_ms)
             until_ms = round(min(until_ms, now_ms + patience_ms))

@@ -1,4 +1,4 @@
-"""Ports of the hosts table: slots, missing responses, robots.txt and cookies."""
+"""Interfaces to the hosts table: slots, missing responses, robots.txt and cookies."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ class SlotStore(Protocol):
     ) -> Slots:
         """Reserve up to `wanted` slots that start by `until_ms`, atomically over all workers.
 
-        A blocked host has no slots. `return_at_ms` is the time when URLs without a slot may return.
+        A blocked host has no slots. `Slots.return_at_ms` is the time to try again for URLs without
+        a slot.
         """
 
     async def release(self, host: str, from_ms: int, to_ms: int) -> None:
-        """Return the slots from `from_ms` to `to_ms`, if they are the last reserved ones.
+        """Release the slots from `from_ms` to `to_ms`, if they are the last reserved ones.
 
-        A `from_ms` after `to_ms` extends the reservation.
-        A store whose caches rely on growing reservations keeps them.
+        If `from_ms` is after `to_ms`, this extends the reservation instead. A store does not
+        release slots if its caches rely on growing reservations.
         """
 
     async def take_probe(self, host: str, until_ms: int, now_ms: int) -> bool:
-        """Take the single turn to request a silent host until `until_ms`. False if it is taken."""
+        """Reserve the only probe of a silent host until `until_ms`. Return False if it is taken."""
 
 
 class RobotsStore(SlotStore, Protocol):
@@ -51,7 +52,7 @@ class Hosts(RobotsStore, Protocol):
         """
 
     async def recover(self, host: str) -> None:
-        """Clear the failures of a host that responded. A block stays."""
+        """Clear the failures of a host that responded. A block is not removed."""
 
     async def cookies(self, crawl_id: str, site: str) -> str | None:
         """Read the cookies of a site in a crawl as last written, or None."""

@@ -1,7 +1,7 @@
-"""Cache of robots.txt for all workers, fetched like pages.
+"""Cache the robots.txt of hosts for all workers. The files are requested in slots, like pages.
 
-RFC 9309: 2xx is parsed, 4xx allows everything except 429 (busy), 5xx and unreachable hosts forbid
-everything.
+By RFC 9309, the body of a 2xx response is parsed, and a 4xx response allows every URL. A 429
+(busy), a 5xx and an unreachable host forbid every URL.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ if TYPE_CHECKING:
 FRESH_MS = 24 * 3_600_000
 UNREACHABLE_FRESH_MS = 5_000
 REDIRECTS_MAX = 5
-# One byte more than is parsed, which shows whether the last line is complete.
+# One byte more than the part that is parsed. It shows whether the last line of that part is
+# complete.
 BYTES_MAX = BODY_BYTES_MAX + 1
 PARSED_MAX = 2_000
 # Total size of the files that are kept in parsed form, which takes up to forty times as much
 # memory.
 PARSED_BYTES_MAX = 3 * 2**20
-# Codings that are decoded (`adapters/web/decompression.py`). Other bytes stay as received.
+# Codings that are decoded (`adapters/web/decompression.py`). Bytes in other codings are not
+# changed.
 _CODINGS = frozenset({"gzip", "deflate", "br", "zstd"})
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Larger files are parsed in a thread. This size takes 8 ms.
@@ -56,7 +58,7 @@ INLINE_BYTES_MAX = 32 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferred:
-    """There was no slot to request robots.txt. Return at `return_at_ms`."""
+    """There was no slot to request robots.txt. URLs must be requeued until `return_at_ms`."""
 
     return_at_ms: int
 
@@ -96,7 +98,8 @@ class RobotsKeeper:
     ) -> Ruling:
         """Return the rules of a host, or None if everything is allowed.
 
-        `named` are the non-public origins that may be requested, because a user named them.
+        A request of robots.txt must be sent by `until_ms`. `named` are the non-public origins that
+        may be requested, because a user named them.
         """
         async with self._locks.setdefault(host, asyncio.Lock()):
             state = await self._hosts.read_host(host)
@@ -136,7 +139,7 @@ class RobotsKeeper:
         return self._parsed[key][0]
 
     def _keep(self, key: tuple[str, int], robots: Robots, size_bytes: int) -> None:
-        """Keep a parsed file, and drop the oldest if there is no room."""
+        """Keep a parsed file in memory, and drop the oldest files if memory is short."""
         self._parsed[key] = (robots, size_bytes)
         self._parsed_bytes += size_bytes
         while len(self._parsed) > PARSED_MAX or self._parsed_bytes > PARSED_BYTES_MAX:
@@ -208,13 +211,13 @@ def _parsed(body: bytes, token: str) -> Robots:
 
 
 def _fresh(entry: RobotsEntry, now_ms: int) -> bool:
-    """Return True if a copy may be used. A copy from the future (after a clock change) may not."""
+    """Return True if a stored robots.txt is recent, and not from the future (clock change)."""
     limit_ms = UNREACHABLE_FRESH_MS if entry.verdict == "unreachable" else FRESH_MS
     return -UNREACHABLE_FRESH_MS <= now_ms - entry.fetched_at_ms < limit_ms
 
 
 def _as_far_as_known(body: bytes) -> bytes:
-    """Remove the last line of an incomplete body if it may allow too much: half an Allow."""
+    """Remove the last line of an incomplete body if it is an Allow that may be cut off."""
     # If the body is not too long, its last line may be complete, so a Disallow is kept.
     whole = whole_lines(body)
     too_long = len(body) > BODY_BYTES_MAX
@@ -223,7 +226,7 @@ def _as_far_as_known(body: bytes) -> bytes:
 
 
 def _unread(answer: Response, body: bytes) -> str | None:
-    """Return an unknown content coding if the body is no text, else None."""
+    """Return the content coding if it is unknown and the body is no text, else None."""
     named = answer.headers.get("content-encoding", "").lower()
     names = {name.strip().removeprefix("x-") for name in named.split(",")}
     if not named or names & _CODINGS:

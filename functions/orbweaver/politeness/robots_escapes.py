@@ -1,7 +1,7 @@
 """Percent-escapes in robots.txt: a URL is forbidden if any reading of the rules forbids it.
 
-RFC 9309 compares paths percent-encoded (2.2.2, 2.2.3), but is ambiguous. The site may have meant
-each of the three readings.
+RFC 9309 compares paths percent-encoded (2.2.2, 2.2.3), but is ambiguous. A site might mean any of
+three readings.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules, Line, Robot
 
 _Translation: TypeAlias = "Callable[[str], str]"
 
-# As written: escapes are upper-cased, nothing else changes. This is Google's matcher. Unescaped:
-# characters that need no escape (letters, digits, `-._~`) have none, and characters that URLs must
-# not contain (spaces, `"<>{}`, …) have one. Reserved characters differ from their escapes.
-# Equivalent: the same, but a reserved character equals its escape. In a rule, `%2A` and `%24` are
-# literal characters.
+# Number of readings. As written: escapes are upper-cased, nothing else changes. This is Google's
+# matcher. Unescaped: characters that need no escape (letters, digits, `-._~`) have none, and
+# characters that URLs must not contain (spaces, `"<>{}`, …) have one. Reserved characters differ
+# from their escapes. Equivalent: the same, but a reserved character equals its escape. In a rule,
+# `%2A` and `%24` are literal characters.
 READINGS = 3
 # Escapes of reserved and unreserved characters (RFC 3986, 2.2 and 2.3), and characters that must be
 # escaped.
@@ -34,7 +34,7 @@ _SPECIAL = re.compile(r"[*$]")
 
 
 class ReadRules(AgentRules):
-    """Rules of one agent, as written and in the other readings if those may differ."""
+    """Rules of one agent, as written, and in the two other readings if these can differ."""
 
     def __init__(self, lines: Iterable[Line], delay_s: float | None = None) -> None:
         lines = list(lines)
@@ -48,8 +48,8 @@ class ReadRules(AgentRules):
         rule = super().deciding(path)
         if rule is not None and not rule.allow:
             return rule
-        # Most files and URLs have no relevant escape. Other readings are indexed when a URL needs
-        # them.
+        # Most files and URLs have no relevant escape. The other readings are indexed when a URL
+        # needs them.
         if self.escaped:
             self._others = self._others or (
                 _EscapeReading(self._lines, _unescaped, _unescaped),
@@ -64,7 +64,7 @@ class ReadRules(AgentRules):
 
 
 class _EscapeReading:
-    """Another reading of rules that have escapes."""
+    """Rules that have escapes, in another reading than as written."""
 
     def __init__(self, lines: list[Line], of_rules: _Translation, of_paths: _Translation) -> None:
         read = [(of_rules(pattern), allow, number) for pattern, allow, number in lines]
@@ -76,7 +76,7 @@ class _EscapeReading:
         }
 
     def deciding(self, path: str) -> RobotsRule | None:
-        """Return the deciding rule, as written in the file."""
+        """Return the rule that decides on a path, with its pattern as written in the file."""
         rule = self._rules.deciding(self._of_paths(path))
         if rule is None or rule is UNDECIDED:
             return rule

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 # A step skips one rule. 5,000 steps take about a millisecond. They decide an ordinary URL exactly,
-# even with any number of wildcards with words of four letters.
+# even for any number of wildcard rules that contain words of four letters.
 STEPS_MAX = 5_000
-# Steps to compare a rule that is not skipped: fixed, and for each of its pieces.
+# Steps to compare a rule that is not skipped: a fixed number, and a number for each of its pieces.
 STEPS_OF_RULE, STEPS_OF_PIECE = 8, 3
 # A step covers up to 2**8 comparisons of characters in the worst case of a text search.
 PAIRS_BITS = 8
@@ -47,7 +47,7 @@ class RobotsRule(NamedTuple):
 
 
 class _WildcardRule(NamedTuple):
-    """A rule with `*` before other characters, and the least length of a matching path."""
+    """A rule with `*` before other characters. `chars_min` is a matching path's least length."""
 
     strength: int
     chars_min: int
@@ -142,7 +142,10 @@ class AgentRules:
     def _compare(
         self, path: str, head: str, best: RobotsRule | None, steps: int
     ) -> tuple[RobotsRule | None, int]:
-        """Compare the wildcard rules of a head. Return the best rule so far and the steps left."""
+        """Compare a path with the wildcard rules of a head (text before the first `*`).
+
+        Returns the strongest matching rule so far, and the number of steps left.
+        """
         found = [self._wildcards[head]]
         by_part = self._parts.get(head)
         if by_part:
@@ -179,7 +182,7 @@ def _compare(
 
 
 def _by_part(rules: Iterable[_WildcardRule]) -> dict[str, list[_WildcardRule]]:
-    """Index rules by the start, middle or end of their keys, whichever the fewest rules share."""
+    """Index each rule by the start, middle or end of its key, whichever is rarest."""
     by_part: defaultdict[str, list[_WildcardRule]] = defaultdict(list)
     for rule in rules:
         last = len(rule.key) - PART_CHARS
@@ -196,7 +199,10 @@ def _strongest(rules: dict[str, RobotsRule], key: str, rule: RobotsRule) -> None
 
 
 def _matches(path: str, at: int, pieces: tuple[str, ...], to_end: bool) -> bool:
-    """Return True if a path's rest has all pieces in order, the last at its end if `to_end`."""
+    """Return True if a path has all pieces in order from index `at` on.
+
+    If `to_end`, the last piece must be at the end of the path.
+    """
     *middle, last = pieces if to_end else (*pieces, "")
     if not path.endswith(last):
         return False

@@ -19,11 +19,11 @@ from orbweaver.politeness.robots_rules import UNDECIDED, Line, RobotsRule
 
 # A meaningful line: its number, kind and value.
 _Line: TypeAlias = tuple[int, int, bytes]
-# By agent: the groups that name it, each with the agent's place among its agents.
+# For each agent: the groups that name it, each with the agent's index among the group's agents.
 _Named: TypeAlias = dict[str, list[tuple[int, int]]]
 
 BODY_BYTES_MAX = 500 * 1024
-# Eight times the longest URL of old browsers. The rest of such a line is ignored (Google's bound).
+# Eight times the longest URL of old browsers. Longer lines are cut (Google's bound).
 LINE_BYTES_MAX = 8 * 2_083 - 1
 SITEMAPS_MAX = 1_000
 TEXT_CHARS_MAX = 300  # of a displayed rule
@@ -64,7 +64,7 @@ _SECONDS = re.compile(rb"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 
 @dataclass(slots=True)
 class _Group:
-    """Rules, and delays in seconds with the number of agents named before each."""
+    """A group: its rules, and its delays in seconds with the number of agents before each."""
 
     agents: int = 0
     rules: list[Line] = field(default_factory=list)
@@ -75,7 +75,7 @@ class _Group:
 class RobotsVerdict:
     """Verdict on a URL, with the `line` of the deciding rule and the agent's `group`, if any.
 
-    It is not `decided` if the URL is forbidden only because too many rules with wildcards concern
+    `decided` is False if the URL is forbidden only because too many rules with wildcards concern
     it.
     """
 
@@ -87,7 +87,7 @@ class RobotsVerdict:
 
     @property
     def why(self) -> str | None:
-        """Deciding rule in words, or None if no rule matches."""
+        """The deciding rule in words, or None if no rule matches."""
         return self.rule if self.line is None else f"line {self.line}: {self.rule}"
 
 
@@ -96,7 +96,7 @@ class Robots:
     """A parsed robots.txt. Agents are given as product tokens or whole User-Agent headers."""
 
     sitemaps: tuple[str, ...] = ()
-    # Number of further sitemaps.
+    # Number of sitemaps beyond the limit.
     sitemaps_cut: int = 0
     _groups: tuple[_Group, ...] = field(default=(), repr=False)
     _named: _Named = field(default_factory=dict, repr=False)
@@ -105,7 +105,7 @@ class Robots:
     )
 
     def allows(self, user_agent: str, url: str) -> bool:
-        """Return True if an agent may request a canonical URL."""
+        """Return True if the rules allow an agent to request a canonical URL."""
         rule = self.rule_for(user_agent, url)
         return rule is None or rule.allow
 
@@ -121,7 +121,8 @@ class Robots:
 
     def rule_for(self, user_agent: str, url: str) -> RobotsRule | None:
         """Return the rule that decides on a canonical URL, or None if no rule matches."""
-        # Google's matcher does not make this exception (RFC 9309, 2.2.2).
+        # robots.txt itself is always allowed (RFC 9309, 2.2.2). Google's matcher has no such
+        # exception.
         path = _path_of(url)
         return None if path == ROBOTS_PATH else self.rules_of(user_agent).deciding(path)
 
@@ -177,8 +178,8 @@ def _grouped(lines: Iterable[_Line]) -> tuple[tuple[_Group, ...], _Named]:
                 groups.append(_Group())
                 ruled = False
             for agent in _agents(value.decode("utf-8", "replace")):
-                # Once per group, because otherwise a file that repeats itself would be matched
-                # repeatedly.
+                # An agent is listed once per group. Otherwise the rules of a group that repeats its
+                # agent would be matched repeatedly.
                 if not named[agent] or named[agent][-1][0] != len(groups) - 1:
                     named[agent].append((len(groups) - 1, groups[-1].agents))
             groups[-1].agents += 1
@@ -191,7 +192,7 @@ def _grouped(lines: Iterable[_Line]) -> tuple[tuple[_Group, ...], _Named]:
 
 
 def whole_lines(body: bytes) -> bytes:
-    """Cut an incomplete body after its last complete line, within the counted size."""
+    """Cut an incomplete body after its last complete line, and to at most `BODY_BYTES_MAX`."""
     # Half a rule is a different rule: `Allow: /` instead of `Allow: /public/` would allow
     # everything.
     ends = (body.rfind(end, 0, BODY_BYTES_MAX + 1) for end in (b"\n", b"\r"))
@@ -231,7 +232,7 @@ def _lines(text: bytes) -> Iterator[_Line]:
 
 
 def _agents(value: str) -> set[str]:
-    """Return the names that a User-agent line may mean, in lower case."""
+    """Return the names that a User-agent line can mean, in lower case."""
     if value[:1] == ANY_AGENT and not value[1:2].strip():
         return {ANY_AGENT}
     # A name with a digit (`bot2`) is also read as a whole, unlike in Google's matcher, because a

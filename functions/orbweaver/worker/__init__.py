@@ -1,8 +1,8 @@
 """Process queue messages: from a received batch to claims, records and sent messages.
 
 A pack is one message with up to 25 URLs of a crawl. This package decides the order of effects, on
-which the guarantees of docs/protocol.md depend. It uses ports only. Each module calls only modules
-below it in this list.
+which the guarantees of docs/protocol.md depend. It uses storage, queues and the network through
+interfaces (ports) only. Each module calls only modules below it in this list.
 
     batch              process a batch, return the failed ids, hold back messages of newer versions
     pack               process one pack from where earlier deliveries stopped

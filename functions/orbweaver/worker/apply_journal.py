@@ -1,7 +1,7 @@
 """Carry out a journal: claim links, store records, commit, send packs, end the crawl.
 
 A pack is a message with up to 25 URLs. Its journal is the stored result of visiting them, and its
-ledger is the record of its commit. Every delivery may repeat each step, with the same effect.
+ledger is the record of its commit. Every delivery can repeat each step, with the same effect.
 """
 
 from __future__ import annotations
@@ -48,15 +48,16 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SEAL_TRIES = 3
-# Maximum reads of a host's waiting packs per message of a finished crawl. The next message
-# continues.
+# Maximum reads of a host's waiting packs per message of a finished crawl. The next message of that
+# host continues.
 GIVEN_UP_READS = 4
 # The counters of a cancelled crawl change all the time while its queue drains.
 CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
-# Waits before each repeated check. A pack of deferred links (late pack) in flight is processed in
-# less time, unless its worker must start first.
+# Seconds to wait before each repeated check. A pack of deferred links (late pack) in flight is
+# usually processed in less time, unless its worker must start first.
 UNDER_WAY_WAITS_S = (0.2, 0.8, 2.0, 3.0)
-# Attempts to send late packs: the wait in seconds before each, and the packs that it may send.
+# Attempts to send late packs: the wait in seconds before each attempt, and the packs that it may
+# send.
 _ATTEMPTS = (
     (0.0, Claiming.FREE),
     *zip(UNDER_WAY_WAITS_S, (*[Claiming.FREE] * 3, Claiming.TAKEN), strict=True),
@@ -66,8 +67,11 @@ ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 
 def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = None) -> Claimer:
-    """Return the identity that claims the links of a pack, equal in all its deliveries."""
-    # The container's clock may be wrong. A forced run (window 0) replaces claims from before its
+    """Return the owner of a pack's claims. It is the same in all deliveries of the pack.
+
+    `at_ms` is the time of the pack's journal, `window_s` the dedup window of its links.
+    """
+    # The container's clock can be wrong. A forced run (window 0) replaces claims from before its
     # start, so its own claims must not be older.
     at_ms = max(at_ms, crawl.started_at_ms)
     return Claimer(
@@ -114,15 +118,18 @@ class JournalApplier:
         standing: PackPlace = NOWHERE,
         round_: Round | None = None,
     ) -> Ledger | None:
-        """Carry out a stored result. Return its commit record, or None if the crawl has ended."""
+        """Carry out the stored result of a pack.
+
+        Returns its ledger (commit record), or None if the crawl has ended.
+        """
         claimer = claimer_of(crawl, pack_id, journal.at_ms)
         won: frozenset[str] = frozenset()
-        # The journal may be older than the rule.
+        # The journal may have been written before the erase rule.
         erased = erase_rule(crawl)
         candidates = [one for one in journal.candidates if not erased.url(one.url)]
         for window_s, group in by_window(candidates):
             owner = claimer_of(crawl, pack_id, journal.at_ms, window_s)
-            # Claiming again succeeds for a link that this pack has claimed already.
+            # Repeating a claim succeeds for a link that this pack has claimed already.
             won |= await self._frontier.claim(owner, group)
         left = map(erased.record_left, journal.records)
         if records := [record for record in left if record is not None]:
@@ -131,7 +138,7 @@ class JournalApplier:
         ledger = await self._commit(crawl, pack_id, journal, won)
         await turn_after(won)
         kept = {journal.candidates[place].url for place in ledger.children} if ledger else set()
-        # Release only claims of this pack that its ledger leaves out, and only after the commit.
+        # Release only claims of this pack that its ledger excludes, and only after the commit.
         given_back = won - kept
         surplus = [target.url for target in journal.candidates if target.url in given_back]
         if surplus:
@@ -152,7 +159,7 @@ class JournalApplier:
         ledger: Ledger,
         standing: PackPlace = NOWHERE,
     ) -> None:
-        """Repeat the steps after a commit, which an earlier delivery may not have finished."""
+        """Repeat the steps after a commit that an earlier delivery may not have finished."""
         if ledger.surplus:
             claimer = claimer_of(crawl, pack_id, journal.at_ms)
             urls = [target.url for target in surplus_of(journal, ledger)]
@@ -167,7 +174,7 @@ class JournalApplier:
     async def drop(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal | None
     ) -> None:
-        """Let other runs claim a message's URLs, because it arrived after its crawl's end."""
+        """Let other runs claim the URLs of a message that arrived after its crawl's end."""
         if journal is not None and journal.candidates:
             claimer = claimer_of(crawl, message.id, journal.at_ms)
             urls = [target.url for target in journal.candidates]
@@ -176,8 +183,8 @@ class JournalApplier:
         if isinstance(message, Pack) and not message.late:
             await self._frontier.abandon(crawl, [target.url for target in message.targets])
             if crawl.delay_ms:
-                # An earlier delivery may have died after it put the pack into its host's backlog.
-                # Then this copy of the message does not contain the place.
+                # An earlier delivery may have put the pack into its host's backlog and then died.
+                # In this case, the message does not contain the place in the backlog.
                 await self._give_up(crawl, message if message.place else with_place(message))
 
     async def _give_up(self, crawl: Crawl, pack: Pack) -> None:
@@ -187,8 +194,8 @@ class JournalApplier:
                 break
             known = await self._packs.recall([one.id for one in behind])
             for one in behind:
-                # A committed pack has sent its requests. It may still be in the backlog, or be
-                # there again.
+                # The URLs of a committed pack were requested. The pack may be in the backlog still
+                # or again.
                 if one.id not in known or known[one.id].ledger is None:
                     await self._frontier.abandon(crawl, [target.url for target in one.targets])
                 await self.succession.leave(one)
@@ -196,7 +203,7 @@ class JournalApplier:
 
     async def close(self, close: Close) -> None:
         """End a cancelled crawl. URLs without an outcome count as `skipped: cancelled`."""
-        # Messages that are delayed, by up to 15 minutes, will find the crawl finished.
+        # Delayed messages arrive up to 15 minutes later, and are then dropped.
         for _ in range(CLOSE_TRIES):
             crawl = await self._crawls.get(close.crawl)
             if crawl is None or crawl.live:
@@ -216,7 +223,10 @@ class JournalApplier:
         await self._queue.send_close(close, CLOSE_AGAIN_S)
 
     async def finish(self, crawl_id: str) -> tuple[Crawl, Counts] | None:
-        """End a crawl without unfinished URLs. Return it and its counts if this call ended it."""
+        """End a crawl if it has no unfinished URLs.
+
+        Returns the crawl and its counts if this call ended it, else None.
+        """
         for _ in range(SEAL_TRIES):
             crawl = await self._crawls.get(crawl_id)
             if crawl is None or crawl.continuous:
@@ -241,15 +251,18 @@ class JournalApplier:
         return None
 
     async def _go_on_late(self, crawl: Crawl, counters: Counters) -> bool:
-        """Send deferred links if few URLs are in flight. Return False if no links are deferred."""
+        """Send deferred links (late links) if few URLs are in flight.
+
+        Returns False if the crawl has no deferred links.
+        """
         if not self._has_late(crawl, counters):
             return False
         dead = 0 if late_links.has_few_in_flight(counters) else await self._dead(crawl)
         band_max = (
             late_links.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late_links.BANDS_MAX
         )
-        # Each late pack in flight repeats this check when it is done, but its sender may have died
-        # after it recorded the sending. So this worker waits, then sends the packs itself.
+        # Each late pack in flight repeats this check when it is done. But its sender may have
+        # recorded it as sent and then died. So this worker waits, then sends the packs itself.
         for wait_s, claiming in _ATTEMPTS:
             if wait_s:
                 await self._clock.sleep(wait_s)
@@ -261,17 +274,17 @@ class JournalApplier:
             ):
                 break
             if not dead and counters.claimed > counters.done:
-                dead = await self._dead(crawl)  # unfinished, but not in flight
+                dead = await self._dead(crawl)  # dead letters are unfinished, but not in flight
             if counters.claimed - counters.done > dead:
                 break
         return True
 
     async def _dead(self, crawl: Crawl) -> int:
-        """Return the number of URLs in dead letters."""
+        """Return the number of the crawl's URLs that are in dead letters."""
         return (await self._crawls.learned(crawl.id)).get(DEAD, 0)
 
     async def send_promising(self, crawl_id: str) -> None:
-        """Send one promising pack of deferred links if few URLs are in flight."""
+        """Send one promising pack of deferred links if few URLs of the crawl are in flight."""
         # This only saves time: each pack in flight also checks for late packs.
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or not crawl.live:
@@ -282,9 +295,12 @@ class JournalApplier:
             await self.succession.send_late(crawl, 1, band_max=late_links.UNKNOWN)
 
     async def feed(self, crawl: Crawl, hosts: Iterable[str], round_: Round, own: str = "") -> None:
-        """Send each idle host one pack of its deferred links, in a crawl with a delay."""
-        # This only saves time, because a host's unused slot is lost. All late packs are sent at the
-        # latest when few URLs are in flight.
+        """Send a pack of deferred links for each idle host in `hosts`, in a crawl with a delay.
+
+        A pack at the place `own` does not count as work of its host.
+        """
+        # This only saves time, because unused slots of a host are lost. All late packs are sent at
+        # the latest when few URLs are in flight.
         idle = [host for host in hosts if await self.succession.is_idle(crawl, host, own)]
         if not idle:
             return
@@ -293,7 +309,7 @@ class JournalApplier:
             return
         band_max = late_links.BANDS_MAX
         promising = counters.late_promising * PACK_TARGETS_MAX
-        # Links that bring no new pages wait while better links can use up the page limit.
+        # Links that bring no new pages wait if better links are enough to use up the page limit.
         if crawl.stop_when_nothing_new or promising >= counters.urls_left(crawl):
             band_max = late_links.NOTHING_NEW - 1
         for host in idle:
@@ -306,7 +322,10 @@ class JournalApplier:
         return not ends_with(crawl, counters)
 
     async def note_dead_letters(self, crawl_id: str, urls: int) -> bool:
-        """Count URLs as dead letters. Return True if the crawl may have deferred links."""
+        """Add `urls` to the crawl's count of URLs in dead letters.
+
+        Returns True if the crawl may have deferred links, which might now be due.
+        """
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or crawl.shards > 1:
             return False  # only crawls with one counter shard defer links
@@ -349,7 +368,7 @@ class JournalApplier:
                 case AlreadyCommitted():
                     return result.ledger
                 case OverBudget():
-                    # The refusal contains the rest of the budget, which is less than the requested
+                    # The refusal states the remaining budget, which is less than the requested
                     # number.
                     kept = kept[: max(0, min(result.left, len(kept) - 1))]
                 case Closed():
@@ -380,16 +399,18 @@ class JournalApplier:
             past = outbox_past(pack_id, crawl.id, journal)
             await self._queue.send_seeds(past, express=crawl.express)
         if sent or waiting or journal.past or ledger.surplus or journal.unasked:
-            # Last, so that a later copy of this pack does not send everything again.
+            # This is the last step, so that a delayed copy of this pack does not send everything
+            # again.
             await self._packs.sent(pack_id)
 
 
-# Beyond this number, the memory is cleared. Storing an example twice is harmless.
+# Maximum number of remembered examples. If it is exceeded, all are forgotten. Storing an example
+# twice is harmless.
 KNOWN_MAX = 10_000
 
 
 class Samples:
-    """Stores the first examples of refused URLs of each crawl and reason, for diagnosis."""
+    """Stores the first examples of refused URLs for each crawl and reason, for diagnosis."""
 
     def __init__(self, crawls: Crawls) -> None:
         self._crawls = crawls
@@ -407,7 +428,8 @@ class Samples:
             self._known.clear()
         self._known.update((crawl.id, reason) for reason in new)
         try:
-            # Stored examples win. If the write fails, these are lost.
+            # Examples that are stored already are not replaced. If the write fails, the new ones
+            # are lost.
             await self._crawls.keep_samples(crawl, new)
         except PortError as error:
             _log.warning("samples.not_kept", extra={"crawl": crawl.id, "error": str(error)})

@@ -1,8 +1,8 @@
 """Process a batch of messages and return the ids of messages to deliver again.
 
-All messages are processed concurrently. Packs that may have killed a worker (suspects) follow one
-by one. Each crawl is checked once for completion before the messages are acknowledged. A malformed
-message goes to the dead-letter queue with its reason.
+Messages are processed concurrently. Packs that may have killed a worker (suspects) are processed
+one by one at the end. Each crawl is checked once for completion before its messages are
+acknowledged. A malformed message becomes a dead letter with its reason.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ RETRY_S: Mapping[int, int] = {1: 15, 2: 120}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A message that only a newer version can read, as the result of its processing."""
+    """Result of a message that only a newer version of Orbweaver can read."""
 
     said: str
     crawl: str
 
 
-# Result of a message. None if the message must be delivered again, because Orbweaver failed.
+# Result of a message. None: the message must be delivered again, because Orbweaver failed.
 Result: TypeAlias = Done | Requeued | Held | None
 
 
@@ -71,7 +71,7 @@ def _of_nobody(_crawl: str) -> AbstractContextManager[None]:
 
 
 class Worker:
-    """Processes batches. One instance per container, whose caches outlive an invocation."""
+    """Processes batches of messages. One instance per container, so its caches are reused."""
 
     def __init__(  # noqa: PLR0913 - it composes the whole path
         self,
@@ -87,7 +87,7 @@ class Worker:
         of_crawl: Callable[[str], AbstractContextManager[None]] = _of_nobody,
         ending: ShutdownSignal | None = None,
     ) -> None:
-        """`of_crawl` opens a context for the work on a crawl. The fetcher must share `shutdown`."""
+        """`of_crawl` opens a context for the work on a crawl. The fetcher must share `ending`."""
         self._ending = ending or ShutdownSignal()
         self._queue = queue
         self._packs = packs
@@ -95,8 +95,8 @@ class Worker:
         self._processor = processor
         self._applier = applier
         self._clock = clock
-        # A worker may read the crawl just before it is cancelled. It then sends one more request
-        # and commits the result.
+        # A worker may have read the crawl just before it was cancelled. It then sends one more
+        # request and commits the result.
         request_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
         self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics
@@ -105,9 +105,9 @@ class Worker:
         self._settings = settings
 
     async def run(self, deliveries: Sequence[Delivery], deadline_ms: int) -> tuple[str, ...]:
-        """Process a batch, to be done by `deadline_ms`. Return the ids of failed messages."""
-        # The invocation is killed at `deadline_ms`. The worker sends no request that it could not
-        # finish, with its writes, before then.
+        """Process a batch until `deadline_ms` at the latest. Return the ids of failed messages."""
+        # The invocation is killed at `deadline_ms`. The worker sends a request only if it can
+        # finish the request and its writes before this time.
         messages = {
             delivery.id: decode(delivery.body, self._source(delivery)) for delivery in deliveries
         }
@@ -141,7 +141,7 @@ class Worker:
             for delivery, result in zip(deliveries, results, strict=True)
             if result is None
         ]
-        # Send packs again only after all processing, so that a crash makes no copies.
+        # Packs are requeued only after all processing, so that a crash makes no copies.
         failed += await self._requeue(deliveries, results)
         failed += await self._finish(deliveries, results, early)
         paired = zip(deliveries, results, strict=True)
@@ -167,15 +167,15 @@ class Worker:
                 _log.warning("messages.not_retried_soon", extra={"error": str(error)})
 
     async def take_on(self, pack: Pack, round_: Round) -> Result:
-        """Process a pack now, although its own message is delayed (worker/rounds.py)."""
+        """Process a pack early: its own message is still delayed (worker/rounds.py)."""
         delivery = Delivery(id=pack.id, body=encode(pack), receives=1, early=True)
         try:
             recalled = await self._packs.recall([pack.id])
         except PortError as error:
             _log.warning("batch.recall_failed", extra={"error": str(error)})
             return None
-        # A pack that failed before, or that another delivery has started, is left to its own
-        # message.
+        # If the pack has failed before, or another delivery has started it, its own message
+        # continues it.
         if pack.failures or recalled.get(pack.id, Recalled()) != Recalled():
             return None
         while True:
@@ -183,12 +183,12 @@ class Worker:
             if not isinstance(result, Requeued):
                 return result
             pack = result.outgoing.pack
-            # No URL could be requested: start again after a short pause.
+            # No URL was requested, so try again after a short pause.
             if not await round_.pause(pack.crawl, result.outgoing.delay_s):
                 return await self._sent_again(result, round_)
 
     async def _sent_again(self, requeued: Requeued, round_: Round) -> Result:
-        """Make a pack's delayed message due earlier. If that is impossible, send the pack again."""
+        """Requeue a pack that was started early: with its delayed message, or a new one."""
         outgoing, express = requeued.outgoing, requeued.express
         delay_s = round_.resend_delay_s(outgoing.pack.crawl, outgoing.delay_s)
         if delay_s is None or not round_.leave(outgoing.pack, delay_s):
@@ -250,7 +250,8 @@ class Worker:
             results[delivery.id] = await self._guarded(delivery, message, recalled, round_)
 
         await asyncio.gather(*(process(delivery) for delivery in others))
-        # If a suspect kills the worker, all earlier messages are done, and only it has a strike.
+        # Suspects are last. If one kills the worker, all other messages are done, and only it has a
+        # strike.
         for _, delivery in sorted(suspects, key=lambda suspect: suspect[0]):
             await process(delivery)
         return [results[delivery.id] for delivery in deliveries]
@@ -264,13 +265,16 @@ class Worker:
         self._ending.announce()
 
     def flush(self) -> None:
-        """Write out this invocation's metrics."""
+        """Send this invocation's metrics."""
         self._metrics.flush()
 
     async def _finish(
         self, deliveries: Sequence[Delivery], results: list[Result], early: Sequence[Result]
     ) -> list[str]:
-        """Check each crawl once for completion. Return the ids of messages to deliver again."""
+        """Check each crawl once for completion. Return the ids of messages to deliver again.
+
+        `early` are the results of packs that were started before their messages arrived.
+        """
         checks: dict[str, list[int]] = {
             result.check: []
             for result in early
@@ -362,8 +366,8 @@ class Worker:
                 done = await self._dead_letter(delivery, result.reason)
                 if isinstance(message, SeedsMessage):
                     return done
-                # Deferred links are sent when few URLs are in flight. A dead letter is not in
-                # flight, so check whether they are due.
+                # Deferred links are sent when few URLs are in flight. A dead letter is no longer in
+                # flight, so these links may be due now.
                 late = message.late
                 mourned = await self._applier.note_dead_letters(
                     message.crawl, 0 if late else len(message.targets)
@@ -373,7 +377,7 @@ class Worker:
                 assert_never(message)
 
     async def _close(self, close: Close) -> None:
-        # A worker that read the crawl before its cancellation may commit packs until then.
+        # A worker that read the crawl before its cancellation can commit packs until this time.
         wait_ms = close.at_ms + self._through_ms - self._clock.now_ms()
         if wait_ms > 0:
             await self._queue.send_close(close, -(-wait_ms // 1000))
@@ -388,7 +392,10 @@ class Worker:
 
 
 def is_suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
-    """Return True if a pack may have killed a worker: one URL, failed before, no stored result."""
+    """Return True if a pack may have killed a worker.
+
+    Such a pack has one URL, was delivered before, and has no stored result.
+    """
     if known.journal is not None or known.ledger is not None or known.newer is not None:
         return False
     if pack.late:
@@ -400,8 +407,8 @@ def is_suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:
 class NewerMessages:
     """Holds back messages that only a newer version can read, for example after a rollback.
 
-    Such a message is sent again unchanged, with the longest delay, so that no receive counts as a
-    failure. After `newer_wait_s` seconds it goes to the dead letters with the remedy
+    Such a message is sent again unchanged, with the longest delay, so that its receives do not
+    count as failures. After `newer_wait_s` seconds it becomes a dead letter that states the remedy
     (docs/upgrade.md).
     """
 
@@ -412,7 +419,7 @@ class NewerMessages:
         self._settings = settings
 
     async def hold_back(self, held: Sequence[tuple[Delivery, Held]]) -> list[str]:
-        """Requeue messages or move them to the dead letters. Return the ids of failed messages."""
+        """Requeue messages, or make them dead letters. Return the ids of failed messages."""
         failed: list[str] = []
         lanes: dict[bool, list[tuple[Delivery, WaitingMessage]]] = {}
         now_ms = self._clock.now_ms()
@@ -420,7 +427,8 @@ class NewerMessages:
             since_ms = now_ms if delivery.since_ms is None else delivery.since_ms
             told = {"id": delivery.id, "crawl": why.crawl, "why": why.said, "since_ms": since_ms}
             if now_ms - since_ms < self._settings.newer_wait_s * 1000:
-                # A message from the seed queue may wait on the pack queue, where it means the same.
+                # A message from the seed queue can wait on the queue of packs, where it has the
+                # same meaning.
                 waiting = WaitingMessage(body=delivery.body, crawl=why.crawl, since_ms=since_ms)
                 express = self._settings.is_express(delivery.queue)
                 lanes.setdefault(express, []).append((delivery, waiting))

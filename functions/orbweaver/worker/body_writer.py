@@ -23,12 +23,12 @@ RETRY_BASE_S = 0.2
 
 
 class BodyPart:
-    """The content of one pack in the files of its invocation."""
+    """The stored content of one pack (message with up to 25 URLs) in its invocation's files."""
 
     def __init__(self, body_writer: BodyWriter, crawl_id: str) -> None:
         self._body_writer = body_writer
         self._crawl_id = crawl_id
-        # Number of files that this pack has written, for itself and others.
+        # Number of files that this pack has written. They can contain content of other packs.
         self.files = 0
 
     async def put(self, kept: Sequence[Kept]) -> Mapping[str, BodyPlace]:
@@ -45,7 +45,7 @@ class BodyPart:
 
 
 class BodyWriter:
-    """Writes the files of one container's invocation."""
+    """Writes the content files of one container's invocation."""
 
     def __init__(self, *, files: Files, clock: Clock, random: Random, settings: Settings) -> None:
         self._files = files
@@ -53,13 +53,14 @@ class BodyWriter:
         self._random = random
         self._patience = RetryPolicy(clock=clock, random=random, base_s=RETRY_BASE_S)
         self._bytes_max = settings.segment_bytes_max
-        # By crawl. A file is written when no pack is fetching, it is large enough, or the first
-        # pack has waited for `segment_wait_s`. A later pack starts another file.
+        # By crawl. A file is written when no pack is fetching, or when it is large enough. It is
+        # also written when the first pack has waited for `segment_wait_s`. Packs after that start
+        # another file.
         self._gathering: CallBatcher[Segment, None] = CallBatcher(settings.segment_wait_s)
 
     @contextmanager
     def taking_part(self, crawl_id: str) -> Iterator[BodyPart]:
-        """Run a block that fetches a pack. Other packs of the crawl wait for its content."""
+        """Open a context for fetching a pack. Other packs of the crawl wait for its content."""
         part = BodyPart(self, crawl_id)
         self._gathering.expect(crawl_id, part)
         try:
@@ -73,7 +74,10 @@ class BodyWriter:
     async def put(
         self, crawl_id: str, kept: Sequence[Kept]
     ) -> tuple[Mapping[str, BodyPlace], bool]:
-        """Add pages to the crawl's file. Return their places, and True if this task wrote it."""
+        """Add content of pages to the crawl's file, and wait until the file is written.
+
+        Returns the locations of the content by URL, and True if this task wrote the file.
+        """
         group = self._gathering.group(crawl_id, lambda: self._begin(crawl_id))
         places = {one.url: group.input.add(one) for one in kept}
         _, wrote = await self._gathering.outcome(group, self._is_full, self._write)

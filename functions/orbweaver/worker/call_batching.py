@@ -1,6 +1,6 @@
-"""Make batched calls: concurrent tasks of a container share one call, which one of them makes.
+"""Batch calls: concurrent tasks of a container share one call, which one of them makes.
 
-A task adds its input to a group and waits for other tasks that expect to need the same call.
+A task adds its input to the group of a call. It then waits for tasks that will probably add more.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class CallGroup(Generic[What, Result]):
 
 
 class CallBatcher(Generic[What, Result]):
-    """Expected tasks and open groups, by the name of the call."""
+    """Groups tasks into shared calls, by the name (`kind`) of the call."""
 
     def __init__(self, wait_s: float) -> None:
-        """`wait_s` is how long a group's first task waits for others at most."""
+        """`wait_s` is the longest time in seconds that a group's first task waits for others."""
         self._wait_s = wait_s
         self._expected: dict[str, set[Hashable]] = {}
         self._open: dict[str, CallGroup[What, Result]] = {}
@@ -39,11 +39,11 @@ class CallBatcher(Generic[What, Result]):
         self._turn = asyncio.Event()
 
     def expect(self, kind: str, who: Hashable) -> None:
-        """Let other tasks wait for task `who`."""
+        """Announce that task `who` will add input, so that other tasks wait for it."""
         self._expected.setdefault(kind, set()).add(who)
 
     def cancel_wait(self, kind: str, who: Hashable) -> None:
-        """Let other tasks no longer wait for task `who`."""
+        """Withdraw the announcement of task `who`, so that other tasks no longer wait for it."""
         expected = self._expected.get(kind, set())
         expected.discard(who)
         if not expected:
@@ -63,15 +63,18 @@ class CallBatcher(Generic[What, Result]):
         enough: Callable[[What], bool],
         carry_out: Callable[[What], Awaitable[Result]],
     ) -> tuple[Result, bool]:
-        """Wait for a group's call, or make it. Return its result, and True if this task made it.
+        """Return the result of a group's call, and True if this task made the call.
 
-        If the task that makes the call is cancelled, the other tasks raise Transient.
+        The task waits for the call if other expected tasks are missing. It makes the call with
+        `carry_out` if the input is `enough`, or after the longest wait. If the task that makes the
+        call is cancelled, the other tasks raise Transient.
         """
         running = asyncio.get_running_loop()
         while group.outcome is None:
             alone = group.kind not in self._expected
-            # Make the call if no expected task is missing, the batch is large enough, or the first
-            # task has waited long enough. A later task starts another group.
+            # The call is made if no expected task is missing. It is also made if the input is large
+            # enough, or the first task has waited long enough. A task that comes later starts
+            # another group.
             if enough(group.input) or alone or running.time() >= group.due_s:
                 return await self._carry_out(group, carry_out), True
             await happens(self._turn, group.due_s - running.time())

@@ -1,7 +1,7 @@
-"""Keep the cookies of a crawl: read before a host is visited, stored with its responses.
+"""Keep the cookies of a crawl: read them before a host is visited, store them with its responses.
 
 A jar holds the cookies of one crawl and site. All workers of the crawl share it. robots.txt is
-requested without cookies, and sets none.
+requested without cookies, and its response sets none.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COOKIE = "cookie"
 
 
 class Cookies:
-    """Cookie jars that a container works with."""
+    """Reads, sends and stores the cookie jars of the crawls of this container."""
 
     def __init__(self, *, hosts: Hosts, clock: Clock) -> None:
         self._hosts = hosts
@@ -43,12 +43,12 @@ class Cookies:
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def load(self, crawl_id: str, url: str) -> None:
-        # Read again, because another worker may have received cookies meanwhile (for example, a
-        # login).
+        # The jar is read again, because another worker may have received cookies meanwhile (for
+        # example, a login).
         await self._read((crawl_id, jar_of(url)))
 
     async def headers(self, crawl_id: str, url: str, given: Headers) -> Headers:
-        """Return the given request headers with the cookies of the URL's site added."""
+        """Return the request headers `given`, with the cookies of the URL's site added."""
         header = await self._header(crawl_id, url)
         if header is None:
             return given
@@ -64,13 +64,14 @@ class Cookies:
         return header_of(jar, url, self._clock.now_ms())
 
     async def store(self, crawl_id: str, url: str, lines: Iterable[bytes]) -> int:
-        """Store the cookies of a response. Return the number of refused cookies."""
+        """Store the cookies in `lines` (Set-Cookie). Return the number of refused cookies."""
         key = (crawl_id, jar_of(url))
         async with self._locks.setdefault(key, asyncio.Lock()):
             before, now_ms = await self._read(key), self._clock.now_ms()
             jar, refused = apply_set_cookie(before, lines, url, now_ms)
-            # Cookies are stored before any other effect of the response, so a redirect's target is
-            # never requested without them. If two workers write at once, the last jar wins.
+            # Cookies are stored before any other effect of the response. So a redirect's target is
+            # never requested without them. If two workers write at the same time, the last write
+            # wins.
             if differs(jar, before, now_ms):
                 await self._hosts.keep_cookies(*key, to_text(jar), now_ms)
                 self._jars[key] = jar

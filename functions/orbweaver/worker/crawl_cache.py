@@ -1,4 +1,4 @@
-"""Cache crawls for five seconds, so workers notice a paused or edited crawl that much later."""
+"""Cache crawls for five seconds, after which workers notice that a crawl was paused or edited."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CRAWL_FRESH_MS = 5_000
 
 
 class RecentCrawls:
-    """Reads crawls, each at most once in five seconds."""
+    """Reads crawls, and caches each crawl for five seconds."""
 
     def __init__(self, *, crawls: Crawls, clock: Clock) -> None:
         self._crawls = crawls
@@ -24,7 +24,7 @@ class RecentCrawls:
         self._reading: dict[str, asyncio.Event] = {}
 
     async def get(self, crawl_id: str) -> Crawl | None:
-        """Return a crawl, at most five seconds old. An absent crawl is read again each time."""
+        """Return a crawl, at most five seconds old. Crawls that do not exist are not cached."""
         known = self._fresh(crawl_id)
         # All requests of a batch need the crawl at the same time. One of them reads it.
         if known is None and crawl_id in self._reading:
@@ -45,7 +45,7 @@ class RecentCrawls:
         return crawl
 
     async def learned(self, crawl: Crawl) -> Counts:
-        """Return the committed counters of rendering gain (worker/rendering_gain.py)."""
+        """Return the crawl's committed counters of rendering gain (worker/rendering_gain.py)."""
         return (await self._crawls.counters(crawl)).learned
 
     def _fresh(self, crawl_id: str) -> Crawl | None:
@@ -53,6 +53,6 @@ class RecentCrawls:
         return crawl if 0 <= self._clock.now_ms() - read_ms < CRAWL_FRESH_MS else None
 
     def forget(self, crawl_id: str) -> None:
-        """Read the crawl again at the next call, because it has changed."""
+        """Drop a crawl from the cache, because it has changed."""
         self._read.pop(crawl_id, None)
         self._reading.pop(crawl_id, None)

@@ -12,7 +12,7 @@ from its parent's id. Journals and ledgers outlive the run, and contain for ever
     no ledger   packs that were in work or queued when the run was closed
 
 A message names a few packs. Their omitted links are admitted again, by the limits and scope of the
-continuing run, and claimed like any link: a claim within the window holds. Further messages cover
+continuing run, and claimed like any link: a claim within the window counts. Further messages cover
 the packs that followed. The commit that sends a message also counts it as planned, so a run does
 not end before it has read the whole tree.
 
@@ -47,7 +47,7 @@ CHILDREN_AT_ONCE = 50
 
 
 class EarlierRunReader:
-    """Reads packs of earlier runs."""
+    """Finds links that earlier runs left out, in the journals of their packs."""
 
     def __init__(
         self, *, packs: Packs, crawls: RecentCrawls, frontier: Frontier, bounds: Bounds
@@ -58,10 +58,14 @@ class EarlierRunReader:
         self._bounds = bounds
 
     async def look_through(self, past: Past, crawl: Crawl, result: PackResult) -> None:
-        """Add to a result the links that packs of a run left out, and the packs to read next."""
+        """Add to `result` the links that packs of an earlier run left out, and the next packs.
+
+        `past` names the run and the packs to read, `crawl` is the continuing run. The packs that
+        followed from these packs are added for a later message.
+        """
         run = await self._crawls.get(past.run)
         if run is not None and run.state is not State.FINISHED:
-            self._crawls.forget(past.run)  # the cached state may be older than the run's end
+            self._crawls.forget(past.run)  # the cached state may be from before the run's end
             run = await self._crawls.get(past.run)
         if run is None or run.state is not State.FINISHED:
             result.count("past_lost")
@@ -95,7 +99,7 @@ class EarlierRunReader:
         journal: Journal,
         ledger: Ledger,
     ) -> list[str]:
-        """Add URLs that child packs did not request. Return the ids of child packs that ended."""
+        """Add URLs that child packs of `pack` did not request. Return the ids of ended packs."""
         outgoing_packs = outbox(pack, run.id, journal, ledger)
         ended: list[str] = []
         for start in range(0, len(outgoing_packs), CHILDREN_AT_ONCE):
@@ -122,7 +126,7 @@ class EarlierRunReader:
     async def _late(
         self, run: Crawl, crawl: Crawl, result: PackResult, packs: Sequence[Pack]
     ) -> list[str]:
-        """Add late links that were never requested. Return the ids of late packs that were."""
+        """Add late links that were never requested. Return the ids of processed late packs."""
         ended: list[str] = []
         for start in range(0, len(packs), CHILDREN_AT_ONCE):
             some = packs[start : start + CHILDREN_AT_ONCE]
@@ -138,7 +142,7 @@ class EarlierRunReader:
     def _link(
         self, run: Crawl, crawl: Crawl, result: PackResult, targets: Iterable[Target]
     ) -> None:
-        """Add targets as links if they belong to the continuing run and were not erased."""
+        """Add targets as links if the continuing run `crawl` admits them, except erased ones."""
         erased = erase_rule(run)  # the journals of `run` still contain erased URLs
         for target in targets:
             if erased.url(target.url):
@@ -152,7 +156,7 @@ class EarlierRunReader:
 def _requested_again(
     crawl: Crawl, run: Crawl, targets: Iterable[Target], journal: Journal
 ) -> list[Target]:
-    """Return the failed or disallowed targets of a pack that get another request."""
+    """Return the failed or disallowed targets of a pack that `crawl` must request again."""
     ends = {record.url: (record.outcome, record.reason) for record in journal.records}
     ends |= {end.url: (end.outcome, end.reason) for end in journal.unrecorded}
     found: list[Target] = []
@@ -167,7 +171,7 @@ def _requested_again(
 
 
 def _left_out(journal: Journal, ledger: Ledger) -> Sequence[Target]:
-    # Late packs contain the waiting links.
+    # These links are in late packs.
     waits = journal.surplus_band is not None
     surplus = surplus_of(journal, ledger) if ledger.surplus and not waits else ()
     return (*journal.left, *surplus)

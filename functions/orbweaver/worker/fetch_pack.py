@@ -1,7 +1,7 @@
 """Request the URLs of packs: robots.txt, slots, requests, responses.
 
 A pack is a message with up to 25 URLs. A slot is the time at which a host may be requested. A URL
-without a slot in this invocation returns later. `worker/response_handling.py` decides on responses.
+without a slot in this invocation is requeued. `worker/response_handling.py` decides on responses.
 """
 
 from __future__ import annotations
@@ -131,12 +131,12 @@ class PackFetcher:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
         self._large = asyncio.Semaphore(SITEMAPS_AT_ONCE)
-        # Results of unfinished packs. Each holds the content of its pages until it is stored.
+        # Results of unfinished packs, with the content of their pages until it is stored.
         self._results: set[PackResult] = set()
 
     @contextmanager
     def holding(self, result: PackResult) -> Iterator[None]:
-        """Count a pack's content towards the memory limit until it is stored."""
+        """Open a context in which the content of a pack counts towards the memory limit."""
         self._results.add(result)
         try:
             yield
@@ -146,7 +146,7 @@ class PackFetcher:
     async def fetch(
         self, context: PackContext, result: PackResult, targets: Sequence[Target]
     ) -> None:
-        """Give every URL an outcome, or a delay after which it returns. Hosts are independent."""
+        """Request URLs of a pack. Add the outcome or the requeue of each to `result`."""
         if self._render_lane is not None:
             targets = await self._render_lane.route_before_fetch(context.crawl, result, targets)
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
@@ -159,12 +159,12 @@ class PackFetcher:
         if priors:
             context = replace(context, before=await self._history.earlier_records(priors))
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
-        # Retries come last, so that a page that never answers does not delay the others each time.
+        # Retries are last, so that a page that never responds does not delay the others each time.
         for target in sorted(targets, key=attrgetter("attempt")):
             work, now_ms = self._sitemaps.go_on(context, target), self._clock.now_ms()
             part = await result_or_fault(work, context.crawl, target, now_ms)
-            # The result is added at once: a received response counts, whatever happens to other
-            # URLs.
+            # The result is added at once, so that errors of other URLs cannot lose a received
+            # response.
             if part is not None:
                 result.add(part)
             else:
@@ -180,11 +180,11 @@ class PackFetcher:
             await visit.context.host_done(visit.host)
 
     async def _fetch_or_defer(self, visit: HostVisit, targets: list[Target]) -> None:
-        """Request the URLs of one host. They return later if the hosts table does not respond."""
+        """Request the URLs of one host. Requeue them if the hosts table does not respond."""
         try:
             if visit.context.crawl.cookies:
                 await self._jars().load(visit.context.crawl.id, f"{visit.host}/")
-            # If the worker must end, all remaining URLs return at once.
+            # If the worker must end, all remaining URLs are requeued at once.
             if await self._ending.run_until_end(self._fetch_host(visit, targets)):
                 self._defer(visit.result, _unended(visit, targets), self._clock.now_ms())
         except* Transient as trouble:
@@ -221,7 +221,7 @@ class PackFetcher:
         size = JUDGED_AT_ONCE if slow else len(targets)
         for first in range(0, len(targets), size):
             if first:
-                await asyncio.sleep(0)  # checking the last URLs may have blocked the event loop
+                await asyncio.sleep(0)  # checking the previous URLs may have blocked the event loop
             return_at_ms = await self._judge(visit, targets[first : first + size], robots)
             if return_at_ms is not None:
                 self._defer(result, targets[first + size :], return_at_ms)
@@ -301,8 +301,8 @@ class PackFetcher:
         async with asyncio.TaskGroup() as group, AsyncExitStack() as block:
             while queue:
                 if delay_ms and not pacer.has_slots:
-                    # Without this lock, another visit would take the place at the host and wait
-                    # longer for its slots.
+                    # Without this lock, another visit could take a permit of the host, and then
+                    # wait for slots with it.
                     await block.aclose()
                     await block.enter_async_context(turns)
                 with ExitStack() as permits:
@@ -321,10 +321,10 @@ class PackFetcher:
         return None
 
     async def _slot(self, context: PackContext, pacer: Pacer, wanted: int) -> int | None:
-        # A visit also ends if the crawl was paused, stopped or edited.
+        # A visit also ends if the crawl was paused, stopped or edited meanwhile.
         if self._ending.resting or not await self._goes_on(context):
             return self._clock.now_ms()
-        # Packs that hold much content must end and store it before more is requested.
+        # Packs with much content in memory must end and store it before more is requested.
         if sum(one.held_bytes for one in self._results) > self._settings.held_bytes_max:
             return self._clock.now_ms() + HELD_MS
         return await pacer.wait_for_slot(wanted)
@@ -332,7 +332,7 @@ class PackFetcher:
     async def _visit(
         self, visit: HostVisit, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack
     ) -> None:
-        # The URL keeps its place at the host until the response is processed, and a sitemap its
+        # The URL keeps its permit of the host until the response is processed, and a sitemap its
         # memory permit. It keeps its connection and byte budget until the response is received.
         async with AsyncExitStack() as taken:
             taken.enter_context(permits)
@@ -341,7 +341,7 @@ class PackFetcher:
                 await taken.enter_async_context(self._large)
             async with self._everywhere:
                 paced = visit.context.crawl.delay_ms > 0
-                # In a crawl with a delay, the place is released while the fetcher still verifies
+                # In a crawl with a delay, the permit is released while the fetcher still verifies
                 # the response.
                 leave = permits.close if paced and not sitemap else None
                 page = await self._ask(visit.context, target, pacer, turn, leave)
@@ -358,7 +358,7 @@ class PackFetcher:
     ) -> PageResult:
         crawl, answer, at_ms = visit.context.crawl, answered.answer, answered.at_ms
         await self.kinds.before_judging(crawl)
-        target = replace(target, again=False)  # it is counted
+        target = replace(target, again=False)  # a repeated request is counted now
         handling = self._handler.handle(visit.context, target, answer, at_ms, turn)
         page = await result_or_fault(handling, crawl, target, at_ms, answer)
         return replace(page, counts={**page.counts, **answered.counts})
@@ -371,7 +371,10 @@ class PackFetcher:
         turn: Turn,
         answered: Callable[[], None] | None,
     ) -> AnsweredRequest | PageResult | None:
-        """Request a URL at its time (slot). Return None if that time has passed."""
+        """Request a URL in its time range `turn`. Return None if that time has passed.
+
+        `answered` is called when a response has arrived, and before it is verified.
+        """
         if not await self._goes_on(context):
             return self._deferred(target, 0)
         async with context.reservations.room(target) as room:
@@ -429,8 +432,8 @@ class PackFetcher:
         return self._cookies
 
     async def _goes_on(self, context: PackContext) -> bool:
-        """Return False if the crawl was stopped or got other limits while a URL waited."""
-        # A URL that is not requested returns at once, and its next delivery obeys the new state.
+        """Return False if the crawl was stopped or its limits were edited while a URL waited."""
+        # A URL that is not requested is requeued at once. Its next delivery obeys the new state.
         then, now = context.crawl, await self._crawls.get(context.crawl.id)
         if now is then and now.state is State.RUNNING:
             return True  # most crawls are unchanged since the pack read them
@@ -470,7 +473,7 @@ class PackFetcher:
         return identity_of(context.crawl, host, self._settings.user_agent)
 
     def _places(self, host: str, width: int, *, eased: bool = False) -> asyncio.Semaphore:
-        """Return the semaphore of a host. If `eased`, a slow host has fewer places."""
+        """Return a host's semaphore of `width` permits. If `eased`, a slow host has fewer."""
         known = self._asking.get((host, width, eased))
         if known is None:
             known = Places(self._health, host, width) if eased else asyncio.Semaphore(width)
@@ -489,6 +492,6 @@ def _refused(target: Target, refused: Refused, reason: Reason) -> PageResult:
 
 
 def _unended(visit: HostVisit, targets: Sequence[Target]) -> list[Target]:
-    """Return the targets that have no outcome and no return delay yet."""
+    """Return the targets that have no outcome yet and are not requeued."""
     left = [target for target in targets if not visit.result.knows(target.url)]
     return [visit.context.reservations.mark(target) for target in left]

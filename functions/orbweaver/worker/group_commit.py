@@ -34,7 +34,7 @@ class _Batch:
 
 
 class Commits:
-    """Commits packs. One instance per container."""
+    """Commits packs (messages with up to 25 URLs). One instance per container."""
 
     def __init__(self, packs: Packs) -> None:
         self._packs = packs
@@ -43,7 +43,7 @@ class Commits:
 
     @contextmanager
     def awaited(self, crawl_id: str, pack_id: str) -> Iterator[None]:
-        """Run a block that commits a pack. Other packs of the crawl wait for its commit."""
+        """Open a context that ends with a pack's commit. Other packs of the crawl wait for it."""
         self._gathering.expect(crawl_id, pack_id)
         try:
             yield
@@ -53,21 +53,21 @@ class Commits:
     async def commit(
         self, crawl: Crawl, ledger: Ledger, counts: Counts, settled: Sequence[Settlement] = ()
     ) -> CommitResult:
-        """Commit a pack, together with others that are ready (`Packs.commit`)."""
+        """Commit a pack, together with other packs of the crawl that are ready (`Packs.commit`)."""
         self._gathering.cancel_wait(crawl.id, ledger.pack)
         if not settled and await self._together(crawl, ledger, counts):
             return Committed()
         return await self._packs.commit(crawl, ledger, counts, settled)
 
     async def _together(self, crawl: Crawl, ledger: Ledger, counts: Counts) -> bool:
-        """Commit a pack with others. Return False if the shared transaction wrote nothing."""
+        """Commit a pack together with others. Return False if the transaction wrote nothing."""
         group = self._gathering.group(crawl.id, lambda: _Batch(crawl))
         batch = group.input
         if batch.crawl != crawl or any(one.pack == ledger.pack for one, _ in batch.commits):
-            return False  # the crawl was edited meanwhile, or this is a copy
+            return False  # the crawl was edited meanwhile, or this delivery is a copy
         batch.commits.append((ledger, counts))
-        # All or nothing: if a ledger exists already, a claim exceeds the budget, or the counters
-        # are closed, each pack commits alone.
+        # The transaction writes all or nothing. If a ledger exists already, a claim exceeds the
+        # budget, or the counters are closed, each pack commits separately.
         done, _ = await self._gathering.outcome(group, _is_full, self._write)
         return done
 

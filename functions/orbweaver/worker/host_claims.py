@@ -1,7 +1,7 @@
-"""Pass known claims of a host to other containers in files, to save look-ups.
+"""Share known claims of a host with other containers in files, to save look-ups.
 
-A claim makes a URL belong to a pack (message with up to 25 URLs). Another container that continues
-a host need not look up claimed links. A missing or old file costs look-ups, but no correctness.
+A claim makes a URL belong to a pack (message with up to 25 URLs). A container that continues a host
+need not look up these links. A missing or outdated file causes more look-ups, but no errors.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _log = logging.getLogger(__name__)
 
 # Memory for all hosts together: about 650,000 digests.
 BYTES_MAX = 5 * 1024 * 1024
-# Overhead of an entry without its claims.
+# Memory of an entry without its claims.
 ENTRY_BYTES = 600
 # Memory for a file, and for the set that it is merged into.
 LOADING_BYTES_MAX = 2 * FILE_BYTES_MAX
-# Minimum of new claims in a file. A PUT costs as much as 80 look-ups, and most links are found
-# several times.
+# Minimum number of new claims in a file. A PUT costs as much as 80 look-ups, and most links are
+# found several times.
 NEW_LEAST = 200
-# Files are written this time before a round ends (worker/rounds.py), with its last requests. Claims
-# learned after that are not worth another slot of the host.
+# Files are written this long before a round ends (worker/rounds.py), together with its last
+# requests. Claims that become known after that are not worth a delay of the host's next slot.
 LAST_MS = 3_000
-# A recently visited host keeps its entry. If hosts that are visited in turn evicted each other, all
-# files would be read in vain.
+# A recently visited host keeps its entry. If hosts that are visited alternately evicted each other,
+# all files would be read in vain.
 IN_USE_MS = 120_000
 # Each file is in memory while it is read.
 LOADS_AT_ONCE = 1
@@ -56,8 +56,8 @@ Key = tuple[str, int, str]
 class _Entry:
     claims: KnownClaims = field(default_factory=KnownClaims)
     visited_ms: int = 0
-    # End of the round in which the file was last read, and in which writing failed. Each is tried
-    # once per round.
+    # End of the round in which the file was last read, and of the round in which writing failed.
+    # Each is tried once per round.
     loaded_until_ms: int = 0
     refused_until_ms: int = 0
     is_written: bool = False
@@ -66,8 +66,8 @@ class _Entry:
 
 
 def key_of(crawl_id: str, pages_max: int, host: str) -> str:
-    # A claim that was only read may be released if it exceeds the page limit. While the limit is
-    # the same, its link is refused again or deferred. So the limit is part of the key.
+    # A claim that was only read may be released if it exceeds the page limit. While the limit does
+    # not change, its link is refused again or deferred. So the limit is a part of the key.
     return f"{folder_of(crawl_id)}{pages_max}/{url_hash(host)}"
 
 
@@ -78,9 +78,9 @@ def is_worth_saving(
 
 
 class HostClaims:
-    """URLs of hosts that are known to be claimed. One instance per container.
+    """Remembers which URLs of hosts are claimed. One instance per container.
 
-    Claims of another run are never included, because that run may release them.
+    Claims of other runs are never included, because those runs may release them.
     """
 
     def __init__(
@@ -106,8 +106,14 @@ class HostClaims:
     def visit(
         self, crawl: Crawl, pack: Pack, round_: Round, until_ms: int, *, early: bool
     ) -> Callable[[], None]:
-        """Start a visit of a pack's host. Call the returned function before each request."""
-        # Only finite crawls: their claims last until they end.
+        """Start a visit of a pack's host, and load its file.
+
+        The caller must call the returned function before each request.
+
+        `early` is True if the pack was started before its message arrived. `until_ms` is the end of
+        the round.
+        """
+        # Only finite crawls share claims: their claims are valid until they end.
         if not (self._used and pack.place and crawl.delay_ms) or crawl.continuous or pack.late:
             return _nothing
         key = (crawl.id, crawl.pages_max, host_of(pack.targets[0].url))
@@ -145,9 +151,9 @@ class HostClaims:
         }
 
     def note_committed(self, crawl: Crawl, urls: Iterable[str]) -> None:
-        """Add claimed URLs of a committed pack. Such claims are final."""
+        """Add the claimed URLs of a committed pack. Such claims are final."""
         for host, some in self._known_hosts(crawl, urls).items():
-            # Making room may remove this host's entry, if its last visit was long ago.
+            # Freeing memory may remove this host's entry, if its last visit was long ago.
             if self._room(RECENT_BYTES * len(some)):
                 entry = self._entries.get((crawl.id, crawl.pages_max, host))
                 if entry is not None:
@@ -155,8 +161,8 @@ class HostClaims:
 
     def note_read(self, crawl: Crawl, urls: Iterable[str]) -> None:
         """Add URLs that other packs have claimed, if those claims are final."""
-        # If an edited page limit was divided among several counters, one may have room while
-        # another has none. Then claims may be released.
+        # After a page limit was edited, one counter may have budget left while another has none.
+        # Then claims can be released.
         if not crawl.quotas:
             self.note_committed(crawl, urls)
 
@@ -179,8 +185,8 @@ class HostClaims:
             try:
                 body = await self._files.get(key_of(*key), FILE_BYTES_MAX)
             except Permanent as error:
-                # Without the right to list, S3 denies reads of absent files. A file that was
-                # written here is not absent.
+                # Without the right to list, S3 denies reads of files that do not exist. A file that
+                # was written here does exist.
                 if entry.is_written:
                     self._refuse("claims.not_loaded", key, error)
                 return
@@ -212,14 +218,14 @@ class HostClaims:
         entry.claims.stored(new)
 
     def _refuse(self, event: str, key: Key, error: Permanent) -> None:
-        """Report a denied file. The crawl continues and pays for look-ups instead."""
+        """Log that access to a file was denied. The crawl continues with more look-ups."""
         fix = "the role lacks s3:GetObject or s3:PutObject on claimed/: deploy again"
         _log.error(event, extra={"crawl": key[0], "error": str(error), "fix": fix})
         if self._metrics is not None:
             self._metrics.add(Metric.CLAIMS_REFUSED, 1)
 
     def _room(self, more_bytes: int) -> bool:
-        """Return True if more bytes fit, after evicting hosts that are not in use."""
+        """Return True if more bytes fit into memory, after evicting hosts that are not in use."""
         held = sum(ENTRY_BYTES + entry.claims.size_bytes for entry in self._entries.values())
         in_use_ms = self._clock.now_ms() - IN_USE_MS
         for key, entry in list(self._entries.items()):

@@ -27,7 +27,7 @@ class AnsweredRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostVisit:
-    """Work of a pack at one host. `queue` holds the URLs that are still to be requested."""
+    """Work of a pack at one host. `queue` has the URLs that are not requested yet."""
 
     host: str
     context: PackContext
@@ -36,7 +36,7 @@ class HostVisit:
 
 
 class WaitingVisits:
-    """Counts packs that wait for a host at the same time, and share the cost of their function."""
+    """Counts packs that wait for a host at the same time. They share the cost of the function."""
 
     def __init__(self, settings: Settings) -> None:
         self._visits = 0
@@ -52,7 +52,7 @@ class WaitingVisits:
             self._visits -= 1
 
     def wait_ms(self) -> float:
-        """Return the longest wait that costs less than requeueing the URLs."""
+        """Return the longest wait in ms that costs less than requeueing the URLs."""
         if not self._billed:
             return math.inf
         return wait_ms_most(a_second=self._a_second, visits=max(1, self._visits))

@@ -33,29 +33,33 @@ _log = logging.getLogger(__name__)
 
 # Beyond this number, the oldest crawls are forgotten.
 CRAWLS_MAX = 50
-# Counts are shared after this number of new responses, or this percentage of all workers' responses
-# if that is more. The last figure applies to a process that is alone with its store.
+# Counts are shared after SHARED_FIRST new responses, or after SHARED_PERCENT of all workers'
+# responses if that is more. SHARED_ALONE_PERCENT replaces this percentage in a process that is
+# alone with its store.
 SHARED_FIRST, SHARED_PERCENT, SHARED_ALONE_PERCENT = 4, 10, 30
-# The percentages if some group of URLs is known to bring little, so that other workers need the
-# counts. While links are sorted, links that are claimed now count too.
+# The percentage if some group of URLs is known to bring little, because other workers need these
+# counts sooner. While links are sorted, SORTING_PERCENT applies, and links that are claimed now
+# count too.
 SHARED_SOON_PERCENT, SORTING_PERCENT = 3, 1
-# A file gets its number before it exists, so a read is repeated up to this number of times.
+# A file gets its number before it exists, so a failed read is repeated up to this number of times.
 LOOKS_MAX = 3
 READ_AT_ONCE = 20
-# Packs wait for the exchange before their journal is written. A longer exchange is skipped once.
+# Packs wait this long for the exchange of results before their journal is written. An exchange that
+# takes longer is skipped once.
 SHARED_WITHIN_S = 3.0
 
 
 @dataclass(slots=True)
 class _Learned:
-    """Results of one crawl in this container, and how much of them is shared."""
+    """Results of one crawl in this container, and which part of them is shared."""
 
     learner: KindLearner = field(default_factory=KindLearner)
-    # This container's responses when it last shared, and all workers' responses at that time.
+    # Number of this container's responses, and number of all workers' responses, when this
+    # container last shared its results.
     shared: int = 0
     counted: int = 0
-    # Deferred (late) links: the shared number of all workers, and this container's own number that
-    # is not shared yet.
+    # Number of deferred (late) links: the shared number of all workers, and the part of this
+    # container that is not shared yet.
     waiting_of_all: int = 0
     waiting: int = 0
     # Number of files, and the numbers of unread files, each with its failed reads.
@@ -67,7 +71,7 @@ class _Learned:
 
     @property
     def is_early(self) -> bool:
-        """True during the first responses of the crawl, when each matters most."""
+        """True during the first responses of the crawl, when each response matters most."""
         return max(self.learner.asked, self.counted) < SOON_DONE
 
     @property
@@ -76,7 +80,7 @@ class _Learned:
 
 
 class KindLearning:
-    """Learns about groups of similar URLs (kinds). One instance per container."""
+    """Learns which groups of similar URLs (kinds) bring new pages. One instance per container."""
 
     def __init__(self, *, crawls: Crawls, files: Files, settings: Settings) -> None:
         self._crawls, self._files = crawls, files
@@ -104,7 +108,7 @@ class KindLearning:
             self.learner_for(crawl).learn(record, digest, redirected=redirected)
 
     def leave(self, crawl: Crawl, targets: Iterable[Target]) -> None:
-        """Note URLs that end without a request or a record."""
+        """Record URLs that end without a request or a record."""
         for target in targets if is_ordered(crawl) else ():
             self.learner_for(crawl).leave(target.url)
 
@@ -114,10 +118,11 @@ class KindLearning:
         return known.waiting_of_all + known.waiting
 
     def looks_soon(self, crawl: Crawl) -> bool:
-        """Return True if deferred links are sent before the crawl has few URLs in flight."""
+        """Return True if a crawl's deferred links are sent before few URLs are in flight."""
         if not is_ordered(crawl) or self.waiting(crawl) <= 0:
             return False
-        # The first responses of a crawl with several workers, if the order of groups matters.
+        # This holds for the first responses of a crawl with several workers, if the order of groups
+        # matters.
         known = self._learner(crawl)
         return known.is_early and not known.alone and not known.learner.scores.is_mostly_fruitful
 
@@ -125,12 +130,12 @@ class KindLearning:
         self._learner(crawl).waiting += links
 
     async def before_judging(self, crawl: Crawl) -> None:
-        """Read other workers' results before a page is judged."""
+        """Read other workers' results before a page is judged by them."""
         if not is_ordered(crawl):
             return
         known = self._learner(crawl)
-        # The first page, and the first responses if several workers process the crawl and some
-        # groups bring little.
+        # Results are read for the first page. They are also read for the first responses, if
+        # several workers process the crawl and some groups bring little.
         matters = not known.alone and known.learner.scores.has_relevant_barren
         if (matters and known.is_early) or not known.has_read:
             known.has_read = True
@@ -152,12 +157,15 @@ class KindLearning:
     async def sort_links(
         self, crawl: Crawl, links: Sequence[Target], band: int | None
     ) -> tuple[list[Target], list[Banded]]:
-        """Return the links to claim now, and the deferred links with their ranks (bands)."""
+        """Return the links to claim now, and the deferred links with their bands (ranks).
+
+        `band` is the band in which the links have waited. New links have no band.
+        """
         learner = self.learner_for(crawl)
         least = late_links_min(crawl)
         prompt, late = await in_turns(learner.sort_links(links, band, least))
         await self._tell_sorted(crawl)
-        # If another worker has just shared too many links of the same group, sort once more.
+        # Sort once more if another worker has just shared too many links of the same group.
         async for part in slices(prompt):
             if learner.has_too_many_in_flight(part):
                 break
@@ -169,7 +177,7 @@ class KindLearning:
         return prompt, late
 
     async def note_not_in_flight(self, crawl: Crawl, urls: Sequence[str]) -> None:
-        """Note that links are not in flight: other packs claimed them, or the limit is reached."""
+        """Record that links are not in flight: claimed by other packs, or beyond the limit."""
         learner = self.learner_for(crawl)
         async for part in slices(urls):
             learner.note_not_in_flight(part)
@@ -190,7 +198,7 @@ class KindLearning:
             try:
                 async with asyncio.timeout(SHARED_WITHIN_S):
                     await self._exchange(crawl, known, with_files=with_files)
-            except (PortError, TimeoutError) as error:  # repeated later
+            except (PortError, TimeoutError) as error:  # the next exchange repeats it
                 told = {"crawl": crawl.id, "error": str(error) or type(error).__name__}
                 _log.warning("kinds.not_shared", extra=told)
 
@@ -229,7 +237,7 @@ class KindLearning:
             # The crawl's item counts the files. They are in the folder of worker/host_claims.py.
             if leaves and scores.met.has_news:
                 told[FILES] = 1
-            # If the table's response is lost, these results are added twice and weigh twice.
+            # If the table's response is lost, these results are added twice and count twice.
             total = await self._crawls.learn(crawl, told)
             known.counted = requested_in(total)
         scores.adopt_shared(told, total)

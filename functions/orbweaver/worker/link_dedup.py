@@ -1,7 +1,8 @@
-"""Drop links that need no claim, and write a pack's journal (stored result) with the rest.
+"""Drop links that need no claim, and write a pack's journal (stored result) with the other links.
 
 A claim makes a URL belong to a pack (message with up to 25 URLs). It costs a write even if it is
-refused. A read costs a tenth of that, and memory costs nothing, so links are looked up first.
+refused. A read costs a tenth of that, and a check in memory costs nothing, so links are looked up
+first.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from orbweaver.worker.kind_learning import KindLearning
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Frontier, Packs
 
-# Longest wait in seconds for the lock, which is held for a read and a write. A table that is slow
-# for one pack must not block its batch.
+# Longest wait in seconds for the lock. It is held during a read and a write. A table that is slow
+# for one pack must not block the pack's batch.
 TURN_WAIT_S = 4.0
-# Packs that waited for the same file want the lock within this number of event loop steps.
+# Packs that waited for the same file request the lock within this number of event loop steps.
 GATHER_TURNS = 4
-# If links are usually new, only this number is looked up. If one of them is claimed, the worker
-# looks up all links.
+# If links are usually new, only this number of links is looked up. If one of them is claimed, the
+# worker looks up all links.
 PROBES = 20
 # Maximum number of links that a pack takes over from waiting packs: as many as one page may have.
 GATHERED_MAX = 5_000
@@ -51,7 +52,7 @@ LEFT_MAX = 1_000
 
 
 class LinkDeduplicator:
-    """Deduplicates links. One instance per container, because its memory outlives an invocation."""
+    """Drops links that need no claim. One instance per container, so its memory is reused."""
 
     def __init__(
         self,
@@ -73,15 +74,16 @@ class LinkDeduplicator:
         self._shares = Shares(bounds)
         self._novelty = Novelty()
         self._spent: set[tuple[str, int]] = set()
-        # Packs of one crawl take turns, from the check of `seen` to their journal. So packs whose
-        # pages link to each other do not race for the same claims. A lock exists only while needed.
+        # Packs of one crawl hold this lock one after the other, from the check of `seen` to their
+        # journal. So packs whose pages link to each other do not claim the same URLs at the same
+        # time. A lock exists only while it is needed.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        # Results of packs with pages that wait for the crawl's lock.
+        # Results of packs that wait for the crawl's lock. They contain links of pages.
         self._waiting: defaultdict[str, list[PackResult]] = defaultdict(list)
         self.seen = SeenUrls()
         # Omitted links that journals list, with their depths.
         self._left = SeenUrls()
-        # Deferred (late) links that journals list: they promise little, or exceed the page limit.
+        # Deferred (late) links that journals list. They promise little, or exceed the page limit.
         self._late = SeenUrls()
 
     async def journal_result(
@@ -94,10 +96,11 @@ class LinkDeduplicator:
     ) -> Journal:
         """Store a pack's result without links that need no claim. Return the stored result."""
         order = message.targets if isinstance(message, Pack) and not message.late else ()
-        # Lists of a person or a sitemap are finite. Links of pages may be endless (crawler traps).
+        # Links from a person or a sitemap are finite. Links of pages may be endless (crawler
+        # traps).
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
-        # Claims that other containers saw count as seen here, so that each is checked once.
+        # Claims that other containers found count as seen here, so that each claim is checked once.
         await self._see_known(crawl, result)
         # Results of other workers decide which links are claimed now, and which are deferred.
         await self._kinds.before_sorting(crawl)
@@ -138,8 +141,8 @@ class LinkDeduplicator:
         self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult
     ) -> None:
         """Defer links that promise little, and all links if the page limit is reached."""
-        # Links of late packs, or links that an earlier run left out, may be deferred. URLs that a
-        # person listed are not.
+        # Links of late packs, and links that an earlier run left out, can be deferred. URLs that a
+        # person listed cannot.
         band = band_at(message.place) if isinstance(message, Pack) and message.late else None
         prompt, late = list(result.links), list[Banded]()
         learner, spent = self._kinds.learner_for(crawl), (crawl.id, crawl.pages_max) in self._spent
@@ -177,11 +180,11 @@ class LinkDeduplicator:
             self._kinds.note_waiting(crawl, len(journal.late) - taken)
 
     def _keep_left(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
-        """List omitted links in the result, each once per container, up to `LEFT_MAX`."""
+        """Keep up to `LEFT_MAX` omitted links in the result, each link once per container."""
         left = result.left
         if not left:
             return
-        # Only a later run uses the list, and none follows a crawl without an end. Links that an
+        # Only a later run uses these links. A crawl without an end has no later run. Links that an
         # earlier run left out are in that run's journals.
         if crawl.continuous or (isinstance(message, SeedsMessage) and message.past is not None):
             result.keep_left(())
@@ -203,9 +206,9 @@ class LinkDeduplicator:
             self.seen.add(crawl.id, self._host_claims.known(crawl, part), now_ms)
 
     async def learn_from_journal(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
-        """Remember which links of a stored result this pack has claimed."""
-        # Claims are shared only now. A pack that is never committed may become a dead letter, and
-        # then no pack has its links.
+        """Remember which links of a stored result the pack has claimed, by its commit record."""
+        # Claims are shared only now, because a pack that is never committed can become a dead
+        # letter. In that case, no pack requests its links.
         children = [journal.candidates[place].url for place in ledger.children]
         others = {target.url for target in journal.candidates}.difference(children)
         if is_ordered(crawl):
@@ -218,7 +221,7 @@ class LinkDeduplicator:
             return
         self.seen.forget(crawl.id, (target.url for target in journal.candidates))
         self._host_claims.forget(crawl, others)
-        # After a lowered budget, one shard of the counters may be used up while another has much
+        # After the budget was lowered, one counter shard may be used up while another has much
         # left.
         if crawl.shards == 1 or not crawl.quotas:
             self._spent.add((crawl.id, crawl.pages_max))
@@ -232,8 +235,8 @@ class LinkDeduplicator:
         waiting: list[PackResult],
     ) -> AsyncIterator[bool]:
         """Hold the crawl's lock. Yields False if no link needs it or the wait was too long."""
-        # Packs of a crawl with a dollar limit may wait for unused dollars, and must not block
-        # others.
+        # Packs of a crawl with a dollar limit may wait for unused dollars, and must not block other
+        # packs.
         if crawl.nanodollars_max is not None or not self._unseen(crawl, message, result):
             yield False
             return
@@ -261,8 +264,8 @@ class LinkDeduplicator:
         return len(self.seen.known(crawl.id, urls, self._clock.now_ms())) < len(urls)
 
     async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
-        """Add the links of waiting packs. They keep them until this pack's result is stored."""
-        # One pack fills its child packs better than many packs do.
+        """Add links of packs that wait for the lock. Those packs keep the links for now."""
+        # One pack can fill its child packs better than many packs can.
         for _ in range(GATHER_TURNS):
             await asyncio.sleep(0)
         room = GATHERED_MAX
@@ -285,7 +288,10 @@ class LinkDeduplicator:
         *,
         look: bool,
     ) -> int:
-        """Drop links that are known to be claimed. Return the number of links looked up."""
+        """Drop links that are known to be claimed. Return the number of links looked up.
+
+        `look` means that all links must be looked up, not only a sample.
+        """
         if (crawl.id, crawl.pages_max) in self._spent and not is_ordered(crawl):
             dropped = result.candidates
             for target in result.links:
@@ -293,18 +299,18 @@ class LinkDeduplicator:
             result.refuse(Refusal.BUDGET, len(dropped), dropped)
             result.drop(dropped)
             return 0
-        # A page changed according to a sitemap may be claimed again, and so may a URL that an
-        # earlier run has just released.
+        # A page that a sitemap lists as changed can be claimed again. The same holds for a URL
+        # whose claim was just abandoned.
         modified = result.modified
         now_ms = self._clock.now_ms()
         free = modified.keys() | result.reopened
         late = isinstance(message, Pack) and message.late
-        if not late:  # claims of deferred links may have been released since they were seen
+        if not late:  # a late link's claim may have been released meanwhile
             result.drop(self.seen.known(crawl.id, result.candidates, now_ms) - free)
         if _drops_late(message):
             result.drop(self._late.known(crawl.id, result.candidates, now_ms) - free)
             if (crawl.id, crawl.pages_max) in self._spent:
-                return 0  # these links are deferred, and looked up when they are due
+                return 0  # these links are deferred, and looked up when due
         links = tuple(target for target in result.links if target.url not in result.reopened)
         probes = links
         if links and not (look or modified or self._novelty.needs_lookup(crawl.id)):
@@ -325,7 +331,7 @@ class LinkDeduplicator:
         at_ms: int,
         links: Sequence[Target],
     ) -> int:
-        """Drop claimed links, and note expired claims. Return the number of both."""
+        """Drop claimed links, and record expired claims. Return the number of both."""
         lapsed: dict[str, Prior] = {}
         modified = result.modified
         found = 0
@@ -354,7 +360,7 @@ class LinkDeduplicator:
 
 
 def _drops_late(message: Pack | SeedsMessage) -> bool:
-    """Return True if links that are deferred already can be dropped: pages contain them."""
+    """Return True if links that are deferred already can be dropped: those found on pages."""
     return isinstance(message, Pack) and not message.late
 
 

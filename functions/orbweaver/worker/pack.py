@@ -1,7 +1,7 @@
-"""Process one pack (message with up to 25 URLs) from where earlier deliveries stopped.
+"""Process one pack (message with up to 25 URLs) from the step that earlier deliveries reached.
 
-The steps are: recall, admit, visit, store content, journal, settle (docs/protocol.md). A single URL
-that arrives a second time without a journal (stored result) may have killed its worker.
+The steps are: recall, admit, visit, store content, journal, settle (docs/protocol.md). If a pack of
+one URL is delivered again without a journal (stored result), it may have killed its worker.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Each copy of a message may be requeued and copied again. A journal merges them into one pack.
+# Each copy of a message can be requeued and copied again. A journal merges the copies into one
+# pack.
 REQUEUES_MAX = 8
 
 
@@ -69,7 +70,7 @@ class Delivery:
     since_ms: int | None = None
     # Receipt handle. Empty if the queue itself redelivers failed messages soon.
     handle: str = ""
-    # True if the worker processes the pack while its message is delayed. The message will retry
+    # True if the worker processes the pack while its message is delayed. The message will repeat
     # work that is impossible now.
     early: bool = False
 
@@ -87,14 +88,14 @@ def delivery_of(record: Mapping[str, Any]) -> Delivery:
 
 
 def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
-    """Return the time since which a message waits for a newer version, if it is usable."""
+    """Return the time since which a message waits for a newer version. None: missing or invalid."""
     text = attributes.get(SINCE, {}).get("stringValue", "")
     return int(text) if len(text) <= SINCE_DIGITS_MAX and text.isdecimal() else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A message is done. `check` names a crawl that may be complete.
+    """A message was processed. `check` names a crawl that may be complete.
 
     `check_late` names a crawl whose deferred links may be due although other URLs are in flight.
     """
@@ -129,7 +130,7 @@ class _Results:
 
 
 class PackProcessor:
-    """Processes packs. One instance per container, whose caches outlive an invocation."""
+    """Processes packs. One instance per container, so its caches are reused."""
 
     def __init__(  # noqa: PLR0913 - it is in the middle of the path
         self,
@@ -174,7 +175,10 @@ class PackProcessor:
     async def advance(
         self, delivery: Delivery, message: Pack | SeedsMessage, known: Recalled, round_: Round
     ) -> Result:
-        """Process a message from where earlier deliveries stopped, as far as possible."""
+        """Process a message from the step that earlier deliveries reached, as far as possible.
+
+        `known` is the stored state of its pack.
+        """
         try:
             return await self._advance(delivery, message, known, round_)
         finally:
@@ -212,7 +216,10 @@ class PackProcessor:
         came: Journal | _Results,
         round_: Round,
     ) -> Result:
-        """Store the result of a visit (journal), and carry out the stored one."""
+        """Store a pack's result as its journal, and carry out the stored journal.
+
+        `came` is the result of this delivery. A journal that another delivery stored first wins.
+        """
         if isinstance(came, _Results):
             journal = await self._written_down(crawl, message, came)
         elif came is known.journal:
@@ -220,7 +227,8 @@ class PackProcessor:
         else:
             journal = await self._packs.write_journal(message.id, came)
         if journal.at_ms != came.at_ms:
-            # Another delivery wrote this journal, and may have committed it and released claims.
+            # Another delivery wrote this journal. It may also have committed the journal and
+            # released claims.
             known = (await self._packs.recall([message.id])).get(message.id, known)
             if known.ledger is not None:
                 return await self._finish_done(crawl, message, known)
@@ -259,7 +267,7 @@ class PackProcessor:
         standing = place_of_message(message)
         await self._applier.resend(crawl, message.id, known.journal, known.ledger, standing)
         more = has_successors(known.journal, known.ledger, ordered=is_ordered(crawl))
-        # The worker that sent a late pack (deferred links) relies on it to check for the end again.
+        # The sender of a late pack (deferred links) relies on this pack to check for the end again.
         late = isinstance(message, Pack) and message.late
         return Done(check=crawl.id if late or not more else None)
 
@@ -271,15 +279,18 @@ class PackProcessor:
         suspected: bool,
         round_: Round,
     ) -> Journal | _Results | Result:
-        """Do the work before the result is stored. `Done` means that a later delivery does it."""
+        """Do the work before the result is stored. `Done` means that a later delivery does it.
+
+        `suspected` means that the message may have killed a worker.
+        """
         if crawl.state is State.PAUSED:
-            # Messages of a paused crawl are parked until it resumes.
+            # Messages of a paused crawl are stored (parked) until it resumes.
             if await self._set_aside(delivery, message, crawl, round_):
                 return Done()
             self._crawls.forget(crawl.id)
         if isinstance(message, SeedsMessage) or message.late:
             return await self._take_in(message, crawl)
-        # A pack that arrives a second time without a journal is split into single URLs.
+        # A suspected pack of several URLs is split into packs of one URL.
         if suspected and len(message.targets) > 1:
             return isolate_urls(
                 await self._budget_keeper.marked(crawl, message), self._clock.now_ms()
@@ -296,24 +307,24 @@ class PackProcessor:
             # A requeued URL remains a suspect. Its strikes count the workers that died.
             came = await self._visit(replace(message, failures=1), crawl, round_)
         finally:
-            # A worker that dies does not get here, so any other result was no crash.
+            # A worker that dies does not reach this line, so any other result was no crash.
             await self._packs.set_strikes(message.id, strikes - 1)
         if (
             strikes > 1
             and isinstance(came, _Results)
             and came.result.requeue_delay_s(message.targets)
         ):
-            # The result does not clear the suspect. The URL continues under another id, with its
-            # strikes.
+            # A requeue does not clear the suspect. Its URL continues under another pack id, with
+            # its strikes.
             await self._packs.set_strikes(child_id(message.id, 0), strikes - 1)
         return came
 
     async def _set_aside(
         self, delivery: Delivery, message: Pack | SeedsMessage, crawl: Crawl, round_: Round
     ) -> bool:
-        """Park a message of a paused crawl; return False if the crawl is no longer paused.
+        """Park a message of a paused crawl. Return False if the crawl is no longer paused.
 
-        A pack that was taken on is left to its message instead, whose delivery parks it.
+        A pack that was started early is not parked. Its delayed message is parked on delivery.
         """
         if delivery.early and isinstance(message, Pack):
             await self._applier.succession.leave_taken(crawl, message, round_)
@@ -321,7 +332,7 @@ class PackProcessor:
         return await self._packs.park(message.crawl, delivery.body, message.id)
 
     async def _take_in(self, message: Pack | SeedsMessage, crawl: Crawl) -> _Results:
-        """Collect the links to claim from seeds or from a pack of deferred links."""
+        """Collect the links to claim, from seeds or from a pack of deferred links."""
         reservations = self._budget_keeper.open(crawl, message.id)
         if isinstance(message, Pack):
             now_ms = self._clock.now_ms()
@@ -333,7 +344,7 @@ class PackProcessor:
         return _Results(result=result, at_ms=message.at_ms, reservations=reservations)
 
     async def _given_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
-        """Give a message up, and start its host's next pack."""
+        """Return `Hopeless` for a message with a `reason`, after starting its host's next pack."""
         await self._applier.succession.start_next(
             crawl, message.id, place_of_message(message), last=True
         )
@@ -350,13 +361,13 @@ class PackProcessor:
             for target in pack.targets:
                 result.leave(target, refused)
         else:
-            # A visit that may last a whole round would reserve more dollars than it needs.
+            # A visit that can last a whole round would reserve more dollars than it needs.
             long = bool(pack.place) and reservations.dollars is None
             until_ms = round_.until_ms(crawl.id, long=long)
             has_next = False
 
             async def host_done(host: str) -> None:
-                # Other hosts of the pack may still wait for their slots.
+                # Other hosts of the pack may still wait for slots.
                 nonlocal has_next
                 if host == host_of(pack.targets[0].url) and not (result.deferrals or has_next):
                     has_next = await self._applier.succession.take_on_next(crawl, pack, round_)

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackContext:
-    """One pack in progress: its crawl, and the time after which no request may start.
+    """One pack in progress: its crawl, and the time `until_ms` after which no request may start.
 
-    `before` contains the records of earlier runs, by URL. `seen` returns the URLs that the crawl is
-    known to have claimed. `linked` returns True if the pack links to a URL, at that depth or less.
+    `before` has the records of earlier runs, by URL. `seen` returns the URLs that the crawl is
+    known to have claimed. `linked` returns True if the pack links to a URL, at a given depth or
+    less.
     """
 
     crawl: Crawl
@@ -45,13 +46,13 @@ class PackContext:
     linked: Callable[[str, int], bool] = lambda _url, _depth: False
     # Origins that a person named, in a stack that may connect to non-public addresses.
     named: frozenset[str] = NO_ORIGINS
-    # True if URLs without a slot join the host's queue. Packs of a backlog have a place already.
+    # True if URLs without a slot join the host's waiting line. A pack of a backlog need not.
     lined: bool = True
     # True if this page may have killed a worker.
     suspected: bool = False
     # Called before each request, to start background work.
     asking: Callable[[], None] = lambda: None
-    # Called with each host whose URLs were all requested, or will return later.
+    # Called with each host whose URLs were all requested or requeued.
     host_done: Callable[[str], Awaitable[None]] | None = None
 
     def ended(
@@ -62,7 +63,7 @@ class PackContext:
         found: tuple[FoundLinks, ...] = (),
         counts: Mapping[str, int] = NOTHING,
     ) -> PageResult:
-        """Return the result of a target that ended. A rule may exclude its record."""
+        """Return the result of a target that ended, without its record if a rule excludes it."""
         recorded = rule_for_target(self.crawl, target).record is not False
         end = EndedPage(record=record, recorded=recorded, kept=kept)
         return PageResult(end=end, found=found, counts=counts)
@@ -70,7 +71,8 @@ class PackContext:
     def forbidden(
         self, target: Target, record: PageRecord, counts: Mapping[str, int] = NOTHING
     ) -> PageResult:
-        # In an ordered crawl, deferred links can use the URL's share of the page limit.
+        # In an ordered crawl, deferred links can use the part of the page limit that this URL did
+        # not use.
         if target.attempt == 1 and is_ordered(self.crawl):
             counts = {**counts, UNSPENT: 1}
         return self.ended(target, record, counts=counts)

@@ -1,7 +1,8 @@
 """End a page whose processing raises an unexpected exception (fault) as `failed: unreadable`.
 
 A retry would raise the same exception, and a dead letter would hold up the crawl. The other URLs of
-the pack continue. Errors of ports (tables, queues, web) are not faults: the pack returns.
+the pack continue. Errors of ports (tables, queues, web) are not faults: the pack is delivered
+again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FaultedPages:
-    """The results of URLs whose processing raised a fault."""
+    """Results of URLs whose processing raised a fault."""
 
     pages: Sequence[PageResult]
 
@@ -44,7 +45,7 @@ async def result_or_fault(
     at_ms: int,
     answer: Response | Failure | None = None,
 ) -> T | PageResult:
-    """Await work on a URL. Return the URL's result instead if the work raises a fault."""
+    """Return the result of `work` on a URL. If it raises a fault, return the URL's result."""
     done = await results_or_fault(work, crawl, (target,), at_ms, answer)
     return done.pages[0] if isinstance(done, FaultedPages) else done
 
@@ -56,7 +57,7 @@ async def results_or_fault(
     at_ms: int,
     answer: Response | Failure | None = None,
 ) -> T | FaultedPages:
-    """Await work that several URLs need. Return their results if it raises a fault."""
+    """Return the result of `work` that several URLs need. If it raises a fault, end all of them."""
     try:
         return await work
     except BaseException as error:
@@ -66,7 +67,7 @@ async def results_or_fault(
 
 
 def add_or_fault(result: PackResult, page: PageResult, crawl: Crawl, target: Target) -> None:
-    """Add a page's result to its pack's. Add `failed: unreadable` instead if that raises."""
+    """Add the result of one page to `result`. If that raises, add `failed: unreadable` instead."""
     try:
         result.add(page)
     except Exception as error:  # noqa: BLE001 - a fault ends one page
@@ -81,12 +82,12 @@ def unreadable(
     at_ms: int,
     answer: Response | Failure | None = None,
 ) -> PageResult:
-    """Log a fault with its traceback, and return the result of its URL."""
+    """Log a fault with its traceback, and return the result of its URL: `failed: unreadable`."""
     said = type_and_place(error)
     fields = {"crawl": crawl.id, "url": redacted(target.url), "error": said}
     _log.error("page.unreadable", extra=fields, exc_info=error)
     end = End(outcome=Outcome.FAILED, reason=Reason.UNREADABLE, error=said)
-    # Without another look at the page, which may raise again.
+    # The page is not used again, because that might raise the same exception.
     record = page_record(crawl.id, target, end, at_ms)
     if isinstance(answer, Response):
         record = replace(record, status=answer.status, latency_ms=answer.latency_ms)

@@ -1,8 +1,9 @@
 """Read the bytes of one response into links, items, text and body.
 
 Jobs and readings are plain values, so that a separate process can do the work
-(`adapters/local/reader.py`). A response is light, and read in place, if it blocks the event loop
-for at most 100 ms of CPU at a time. Measured: docs/adr/0015-reading-has-a-budget.md.
+(`adapters/local/reader.py`). A response is light if it blocks the event loop for at most 100 ms of
+CPU at a time. Light responses are read in this process. Measured:
+docs/adr/0015-reading-has-a-budget.md.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ class ReadingStage(StrEnum):
     KEEPING = "text and body"
 
     def __reduce_ex__(self, _protocol: object) -> tuple[type[ReadingStage], tuple[str]]:
-        # By value: Python 3.11.0 to 3.11.3 (Debian 12's) would call `getattr` for it.
+        # Pickled by value, because Python 3.11.0 to 3.11.3 (Debian 12) would call `getattr` for it.
         return ReadingStage, (self.value,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingJob:
-    """A response with a body, and the parts of it that its crawl wants. `html` means a page."""
+    """A response with a body, and the parts of it that its crawl wants. `html`: it is a page."""
 
     url: str
     at_ms: int
@@ -62,11 +63,11 @@ class ReadingJob:
     keeping: Keeping = field(default_factory=Keeping)
     noindex_skipped: bool = False
     obey_nofollow: bool = True
-    # False if items and text are wanted although the page redirects elsewhere.
+    # False if items and text are wanted even if the page redirects elsewhere.
     follows: bool = True
-    # True if its text must be compared with other texts (frontier/kind_learner.py).
+    # True if the page's text must be compared with other texts (frontier/kind_learner.py).
     digested: bool = False
-    # True if a separate process must read it, because it may have killed a worker.
+    # True if a separate process must read the page, because it may have killed a worker.
     apart: bool = False
 
     @property
@@ -95,14 +96,14 @@ class PageReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costly:
-    """No part of a response could be read within the limits of a page."""
+    """Result if no part of a response could be read within the limits of a page."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderBusy:
-    """A response was not read, because too many others wait to be read."""
+    """Result if a response was not read, because too many other responses wait to be read."""
 
 
 Read: TypeAlias = PageReading | Costly | ReaderBusy
@@ -120,7 +121,10 @@ def job_of(  # noqa: PLR0913 - facts of a response and settings of its crawl
     digested: bool = False,
     apart: bool = False,
 ) -> ReadingJob:
-    """Return the parts of a response that a crawl wants read. `agent` is the requesting robot."""
+    """Return the job of reading a response: the parts that the crawl wants.
+
+    `agent` is the product token of the robot that sent the request.
+    """
     items: tuple[ItemRule, ...] = ()
     if crawl.items and html:
         # Most crawls have no items, so cold starts skip this import.
@@ -166,7 +170,8 @@ def stages(
 ) -> Iterator[PageReading | None]:
     """Read a response, and yield the results so far before each costly stage and at the end.
 
-    Yields None between slices of a page's links. Raises HeavyError if items take over `units_max`.
+    Yields None between slices of a page's links. Raises HeavyError if items need more than
+    `units_max` units of work.
     """
     if not job.html:
         kept, cut = _kept(job, None)
@@ -189,17 +194,17 @@ def stages(
         kept, cut = _kept(job, page)
         found = replace(found, kept=kept, cut=joined(found.cut, cut))
     if job.digested and not page.noindex:
-        # Digest the original page: stored text may be redacted or absent.
+        # The original page is digested, because stored text may be redacted or absent.
         found = replace(found, digest=_digest(job.url, page))
     yield found
 
 
 def light_stages(job: ReadingJob) -> Iterator[PageReading | None]:
-    """Read a light page in place, as `stages` does. Raises HeavyError if it is not light."""
+    """Read a light page in this process, like `stages`. Raises HeavyError if it is not light."""
     prepared: Prepared | None = None
     if job.html:
         prepared = prepared_of(job)
-        # In UTF-8, a page may be longer than its body.
+        # As UTF-8, a page can be longer than its body.
         if needs_tree(job) and prepared.outline is not None:
             raise HeavyError
     if is_long(job):
@@ -212,7 +217,10 @@ def light_stages(job: ReadingJob) -> Iterator[PageReading | None]:
 def with_items(
     job: ReadingJob, found: PageReading, extractors: Mapping[str, Extractor]
 ) -> PageReading:
-    """Return a reading with items by user-defined functions. The page may come from a child."""
+    """Return a reading with the items of user-defined functions.
+
+    The reading may come from a child process, which does not have these functions.
+    """
     if found.page is None:
         return found
     html = found.page.html or as_utf8(job.body, job.answer.headers.get("content-type"))[1]
@@ -221,7 +229,7 @@ def with_items(
 
 
 def items_of(job: ReadingJob, found: Read) -> tuple[Item, ...]:
-    """Return the items of a reading. If it has none, each rule has an invalid item."""
+    """Return the items of a reading. If reading failed, return an invalid item for each rule."""
     if isinstance(found, PageReading) and found.items is not None:
         return found.items
     from orbweaver.extraction.extract import invalid
@@ -273,12 +281,12 @@ def _items(
     return items, cut
 
 
-# Length of the beginning of a page's text that is digested.
+# Maximum length of the text's beginning that is digested.
 DIGESTED_CHARS_MAX = 16 * 1024
 
 
 def _digest(url: str, page: Page) -> tuple[int, ...]:
-    """Sample runs from the beginning of a page's text, without words of its URL and title."""
+    """Sample runs of words from the beginning of a page's text, without words of URL and title."""
     text = plain_words(page.html)[:DIGESTED_CHARS_MAX]
     return text_runs(text, f"{echo_of(url)} {page.title or ''}")
 
@@ -296,23 +304,24 @@ class PageReader(Protocol):
         """Read a response, starting by `until_ms`. Raises Transient, but not for its content."""
 
 
-# Limits of reading a page in a separate process, which uses about 40 MB before it starts. Reading
-# grows by stages. If it is interrupted, results of earlier stages count.
+# CPU limit in seconds for reading a page in a separate process, which uses about 40 MB before it
+# starts. Reading has stages. If it is interrupted, the results of earlier stages are kept.
 CPU_S = 0.7
 MEMORY_BYTES = 160 * 1024 * 1024
-# Links, title and body of a page are light up to these limits. The page is read by its outline, in
-# linear time (`parsing/html_scan.py`). A small page becomes a tree, which is faster at that size.
+# Up to these limits, reading links, title and body of a page is light. The page is read by its
+# outline, in linear time (`parsing/html_scan.py`). A small page becomes a tree, which is faster at
+# that size.
 BYTES_MAX = 2_700 * 1024
 TAGS_MAX = 100_000
-# A longer page is read in two turns: its outline takes at most 70 ms, and the rest 40 ms if the
-# outline has at most this number of tags.
+# A longer page is read in two steps with a pause in between. Its outline takes at most 70 ms. The
+# other work takes 40 ms if the outline has at most KEPT_TAGS tags.
 TURN_BYTES, KEPT_TAGS = 60_000, 40_000
-# Redaction is ten times slower, so it has lower limits. Items and main text need a tree: in place,
-# only a page that becomes a tree for its links has them.
+# Redaction is ten times slower, so it has lower limits. Items and main text need a tree. In this
+# process, they are read only from a page that becomes a tree for its links.
 SMALL_BYTES_MAX = 64 * 1024
 SMALL_TAGS_MAX = 2_000
-# Limit of item work in place: about 20 ms, at worst 100 ms. Rules may compare each part of a page
-# with each other part. Beyond the limit, the separate process reads the page anew.
+# Limit of item work in this process: about 20 ms, at worst 100 ms. Rules can compare each part of a
+# page with each other part. Beyond the limit, the separate process reads the page from the start.
 LIGHT_UNITS = 500_000
 # Limit of a body that is stored without being parsed.
 OTHER_BYTES_MAX = 6 * 1024 * 1024
@@ -326,7 +335,7 @@ def is_light(job: ReadingJob) -> bool:
     # User-defined extractors are never light.
     if any(rule.extractor is not None for rule in job.items):
         return False
-    # The limits are counts, because counting costs a hundredth of reading.
+    # The limits are counts, because counting costs a hundredth of the time of reading.
     rewritten = is_rewritten(body, job.answer.headers.get("content-type"))
     if needs_tree(job):
         bytes_max, tags_max = TREE_BYTES_MAX, TREE_TAGS_MAX

@@ -2,7 +2,7 @@
 
 The browser has no network (`rendering/`). The worker sends each of its requests like any other of
 the crawl: with robots.txt, slots, identity, address guard and budgets. A page that could not be
-rendered stays as it was fetched.
+rendered is kept as it was fetched.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ from orbweaver.worker.rendering_gain import PageContent, gain_of, text_chars
 from orbweaver.worker.shutdown import to_its_end
 
 _log = logging.getLogger(__name__)
-# Longest wait of a request for its slot. A page is cut before that.
+# Longest wait of a request for its slot. Rendering of a page is stopped before that.
 SLOT_MS_MAX = 60_000
 # Size limit of a screenshot. A larger one is dropped and counted.
 SCREENSHOT_BYTES_MAX = 1_000_000
 SCREENSHOTS_LARGE = "render.screenshots_large"
 _DAY_MS = 86_400_000
-# Longest duration of a page once rendering has started.
+# Longest time for a page once rendering has started.
 PAGE_S_MAX = RenderLimits().page_s_max
 _HTML = "text/html; charset=utf-8"
 
@@ -100,7 +100,10 @@ class PageRendering:
     def chosen(
         self, crawl: Crawl, target: Target, page: Page, answer: Response
     ) -> AbstractAsyncContextManager[RenderChoice]:
-        """Choose whether a page is rendered. The caller records the result within the context."""
+        """Open a context with the decision whether a page is rendered.
+
+        The caller records the result of rendering within the context.
+        """
         marked, scripts = marks_of(page, answer)
         return self._chooser.chosen(crawl, target.url, marked=marked, scripts=scripts)
 
@@ -114,20 +117,20 @@ class PageRendering:
         return gain_of(*(_content_of(context, target, *one) for one in (fetched, rendered)))
 
     def wait_s(self, context: PackContext) -> float:
-        """Return the longest wait before rendering starts, without the time for rendering."""
+        """Return how many seconds a page may wait before its rendering must start."""
         until_ms = context.until_ms + round(self.settings.fetch_total_s * 1000)
         return max(0, until_ms - self.clock.now_ms()) / 1000
 
     async def render(
         self, context: PackContext, target: Target, answer: Response
     ) -> tuple[Response, Mapping[str, int]] | None:
-        """Run a page's scripts. Return the response and counts, or None if no time is left."""
+        """Run a page's scripts. Return the new response and counts, or None if no time is left."""
         agent = identity_of(context.crawl, host_of(target.url), self.settings.user_agent).agent
         task = RenderTask(
             url=target.url,
             document=_resource_of(answer),
-            # The start of the day: pages show the correct date, and renderings of one day are
-            # equal.
+            # Scripts get the start of the day: pages show the correct date, and renderings of one
+            # day are equal.
             now_ms=self.clock.now_ms() // _DAY_MS * _DAY_MS,
             user_agent=agent,
             screenshot=context.crawl.screenshots,
@@ -165,7 +168,7 @@ def _content_of(
 
 
 def _resource_of(answer: Response) -> ResourceAnswer:
-    """Convert a response for the browser, with its cookies among the headers."""
+    """Convert a response for the browser, with the cookies that it sets among its headers."""
     cookies = (("set-cookie", line.decode("utf-8", "replace")) for line in answer.cookies)
     return ResourceAnswer(
         status=answer.status, headers=(*answer.headers.items(), *cookies), body=answer.body or b""
@@ -177,7 +180,7 @@ def _counts_of(refused: Mapping[str, int]) -> dict[str, int]:
 
 
 def _as_answer(answer: Response, result: Rendered, url: str) -> Response:
-    """Replace the fetched page by the rendered one, including the URLs that its scripts opened."""
+    """Return the response with the rendered page. URLs that scripts opened become links."""
     headers = {**answer.headers, "content-type": _HTML}
     body, leads = result.html, [*result.popups]
     gone = [one for one in result.navigations if one.partition("#")[0] != url]
@@ -198,7 +201,7 @@ def _as_answer(answer: Response, result: Rendered, url: str) -> Response:
 
 
 class PageLoader:
-    """Answers the requests of one page."""
+    """Sends the requests that a page needs while it is rendered."""
 
     def __init__(self, rendering: PageRendering, context: PackContext, target: Target) -> None:
         self._rendering = rendering
@@ -209,7 +212,7 @@ class PageLoader:
         self.waiting = 0
 
     async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:
-        """Send a request like a request of the crawl. The browser follows redirects."""
+        """Send a request of the page by the rules of the crawl. The browser follows redirects."""
         try:
             url = canonicalize(request.url, tracking=frozenset())
         except ValueError:
@@ -232,7 +235,7 @@ class PageLoader:
             return await self._asked(url, host, request, room)
 
     async def _waited(self, url: str, host: str) -> str | None:
-        """Wait for a slot of the host. Return the reason if the URL may not be requested."""
+        """Wait for a slot of the host. Return the reason if the URL must not be requested."""
         rendering, crawl = self._rendering, self._context.crawl
         token = identity_of(crawl, host, rendering.settings.user_agent).token
         asked_s: float | None = None

@@ -1,7 +1,7 @@
-"""Send pages that need a browser to workers that have one, from a worker without one.
+"""Send pages that need a browser to workers with a browser, from a worker without one.
 
-The worker with the browser fetches the page again and decides with both versions of it. A page that
-is sent in vain costs one more request.
+The worker with the browser fetches the page again, and compares both versions of it. If the page
+needed no browser, this costs one more request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RenderLane:
     async def route_before_fetch(
         self, crawl: Crawl, result: PackResult, targets: Sequence[Target]
     ) -> list[Target]:
-        """Return the targets to request here. The others need a browser and are sent on."""
+        """Requeue the targets that need a browser. Return the targets to request here."""
         if not renders(crawl):
             return list(targets)
         here: list[Target] = []
@@ -49,7 +49,7 @@ class RenderLane:
     async def route_after_fetch(
         self, crawl: Crawl, target: Target, page: Page, answer: Response
     ) -> RenderChoice | PageResult:
-        """Send a fetched page on, or return the choice that explains why it is not rendered."""
+        """Requeue a fetched page that needs a browser, or return why it is not rendered."""
         marked, scripts = marks_of(page, answer)
         choice = await self._chooser.choose(crawl, target.url, marked=marked, scripts=scripts)
         return _sent(target, SENT_ASKED) if choice.render else choice

@@ -1,4 +1,4 @@
-"""Choose the pages of a crawl to render: by rules, by marks of a page, and by measured gain.
+"""Choose which pages of a crawl to render: by rules, by marks of a page, and by measured gain.
 
 A kind is a group of similar URLs of one host. Gain is the content that scripts add. A marked page
 looks empty without its scripts.
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 FRESH_MS = 15_000
-# While a sample of a kind without gain is rendered, this number of its pages continue without the
-# result. Later ones wait, because hundreds of pages may arrive per second.
+# While a sample of a kind without gain is rendered, this number of the kind's pages do not wait for
+# its result. Further pages wait, because hundreds of pages can arrive per second.
 PASSED_MAX = 20
-# Limit for a container that serves many crawls. A dropped crawl is read again.
+# Maximum number of crawls in memory. A dropped crawl is read again.
 CRAWLS_MAX = 64
 
 
@@ -43,7 +43,7 @@ class _CrawlKinds:
     read_ms: int = -FRESH_MS
     # Kinds with a page that could not be rendered: other pages do not wait for them.
     failed: set[str] = field(default_factory=set)
-    # Number of pages that continued while a sample of their kind is rendered.
+    # Number of pages of each kind that were processed while a sample of the kind is rendered.
     passed: Counter[str] = field(default_factory=Counter)
 
 
@@ -62,7 +62,7 @@ class RenderChoice:
         return self.kinds is not None
 
     def learn(self, *, gained: bool) -> Mapping[str, int]:
-        """Record whether the page has gained. Return the counts to commit."""
+        """Record whether rendering added content to the page. Return the counts to commit."""
         if self.kinds is None:
             return {}
         return self.kinds.learned.learn(self.kind, marked=self.marked, gained=gained)
@@ -77,7 +77,7 @@ class RenderChoice:
 
 
 class RenderingChooser:
-    """Chooses the pages to render. One instance per container."""
+    """Chooses which pages to render. One instance per container."""
 
     def __init__(self, crawls: RecentCrawls, clock: Clock) -> None:
         self._crawls = crawls
@@ -90,7 +90,11 @@ class RenderingChooser:
     async def chosen(
         self, crawl: Crawl, url: str, *, marked: bool, scripts: bool
     ) -> AsyncIterator[RenderChoice]:
-        """Choose whether a page is rendered. The caller records the result within the context."""
+        """Open a context with the decision whether a page is rendered.
+
+        The caller records the result within the context. `marked`: the page looks empty without
+        scripts. `scripts`: it has scripts.
+        """
         ruled = _by_mode(crawl, url, scripts=marked or scripts)
         if ruled is not None:
             yield ruled
@@ -99,7 +103,7 @@ class RenderingChooser:
             yield await self._by_kind(held, crawl, url, marked=marked)
 
     async def choose(self, crawl: Crawl, url: str, *, marked: bool, scripts: bool) -> RenderChoice:
-        """Choose whether a fetched page is for workers with a browser."""
+        """Choose whether a fetched page must be sent to a worker with a browser."""
         ruled = _by_mode(crawl, url, scripts=marked or scripts)
         if ruled is not None:
             return ruled
@@ -107,7 +111,7 @@ class RenderingChooser:
         return _by_credit(kinds, kinds.learned.key(url, marked=marked), url, marked=marked)
 
     async def expects(self, crawl: Crawl, url: str) -> bool:
-        """Return True if a page needs a worker with a browser, before it is fetched."""
+        """Return True if a worker with a browser should fetch a URL, by rules or its kind."""
         match mode_of(crawl, url):
             case RenderMode.AUTO:
                 return (await self._kinds(crawl)).learned.expects(url)
@@ -120,8 +124,8 @@ class RenderingChooser:
         kinds = await self._kinds(crawl)
         kind = kinds.learned.key(url, marked=marked)
         lock = self._comparing.setdefault((crawl.id, kind), asyncio.Lock())
-        # While it is unknown whether a kind gains, one of its pages is rendered at a time.
-        # Otherwise a pack would end before its first page was compared.
+        # Until it is known whether a kind gains content, only one of its pages is rendered at a
+        # time. Otherwise all pages of a pack might be processed before the first one was compared.
         compared = self._is_compared(kinds, kind, url, marked=marked)
         if compared or self._is_late(kinds, kind, lock, marked=marked):
             await held.enter_async_context(lock)
@@ -168,7 +172,7 @@ def marks_of(page: Page, answer: Response) -> tuple[bool, bool]:
 
 
 def _by_mode(crawl: Crawl, url: str, *, scripts: bool) -> RenderChoice | None:
-    """Choose by the crawl's rules. Return None if results of similar pages must decide."""
+    """Choose by the crawl's rules. Return None if the results of similar pages must decide."""
     match mode_of(crawl, url):
         case RenderMode.ALWAYS:
             return RenderChoice(render=True, why=RenderWhy.ALWAYS)

@@ -1,7 +1,7 @@
 """Measure the content that scripts add to a page (gain), and decide for similar pages.
 
-A kind is a group of URLs of a host with one shape (`model/url_kind.py`), whatever the file name.
-Its pages that look empty without scripts (`parsing/client_rendering.py`) form a separate kind.
+A kind is a group of URLs of a host with one shape (`model/url_kind.py`), whatever their file names.
+Pages of it that look empty without scripts (`parsing/client_rendering.py`) are a separate kind.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from orbweaver.parsing.html_scan import text_of
 # with gain adds GAIN. Pages that look empty start with MARKED_FIRST, others with FIRST.
 MARKED_FIRST, FIRST, GAIN, CREDIT_MAX = 5, 1, 2, 6
 # One page in SAMPLE, chosen by a hash of the URL, is rendered although its kind has no credit. If
-# it gains, the kind has credit again.
+# the page gains content, the kind has credit again.
 SAMPLE = 40
-# Beyond this number, all other kinds count as one kind. Pages that look empty share another one.
+# Maximum number of kinds. All further kinds count as one kind, except that their pages that look
+# empty are another kind.
 KINDS_MAX = 48
-# Length of text that is compared, and the growth that counts as gain: as a ratio, and in
+# Length of text that is compared, and the minimum growth that counts as gain: as a ratio, and in
 # characters.
 TEXT_BYTES_MAX = 1_000_000
 TEXT_SHARE, TEXT_CHARS = 1.2, 40
-# New links that are claimed already are a gain if they are this many, and this share of the page's
-# links.
+# New links that are claimed already count as a gain only if they are many: at least this number,
+# and this share of the page's links.
 LINKS_MIN, LINKS_SHARE = 5, 0.2
 _UP, _DOWN = (f"{LEARNED}{way}." for way in ("up", "down"))
 
@@ -40,7 +41,7 @@ _UP, _DOWN = (f"{LEARNED}{way}." for way in ("up", "down"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContent:
-    """Content of a page, to compare two versions. The crawl has not claimed `unknown` links."""
+    """Content of a page, to compare two versions. `unknown` are links without a known claim."""
 
     text_chars: int
     links: frozenset[str]
@@ -55,7 +56,7 @@ def text_chars(body: bytes, content_type: str | None) -> int:
 
 
 def gain_of(fetched: PageContent, rendered: PageContent) -> bool:
-    """Return True if scripts added links, items or text, or lead to another URL."""
+    """Return True if scripts added links, items or text, or redirected to another URL."""
     if rendered.leaves or rendered.items > fetched.items:
         return True
     new = rendered.links - fetched.links
@@ -71,17 +72,18 @@ def gain_of(fetched: PageContent, rendered: PageContent) -> bool:
 
 
 def is_sample(url: str) -> bool:
-    """Return True for one URL in `SAMPLE`, chosen by its hash, which is always rendered."""
+    """Return True for one URL in `SAMPLE`, chosen by its hash. Such pages are always rendered."""
     return zlib.crc32(url.encode()) % SAMPLE == 0
 
 
 class LearnedKinds:
-    """Rendering results of a crawl by kind: shared counters, and additions since the last read."""
+    """Rendering results of a crawl by kind: the shared counters, and this container's additions."""
 
     def __init__(self) -> None:
         self._read: Counts = {}
         self._since: Counter[str] = Counter()
-        # All additions of this container: packs may not have committed them when counters are read.
+        # All additions of this container, because packs may not have committed them yet when the
+        # shared counters are read.
         self._own: Counter[str] = Counter()
 
     def replace_counters(self, learned: Counts) -> None:
@@ -96,14 +98,14 @@ class LearnedKinds:
         return name if name in known or len(known) < KINDS_MAX else _digest((last,))
 
     def credit(self, kind: str, *, marked: bool) -> int:
-        """Return how many pages of a kind may still be rendered without gain."""
+        """Return how many more pages of a kind are rendered if their content does not grow."""
         return min(CREDIT_MAX, max(0, self._balance(kind, marked=marked)))
 
     def has_gained(self, kind: str) -> bool:
         return self._value(_UP + kind) > 0
 
     def expects(self, url: str) -> bool:
-        """Return True if a page is likely to be rendered, before it is fetched."""
+        """Return True if the page of a URL that is not fetched yet will probably be rendered."""
         kinds = ((self.key(url, marked=marked), marked) for marked in (True, False))
         known = [(kind, marked) for kind, marked in kinds if kind in self._known()]
         return bool(known) and all(
@@ -111,8 +113,8 @@ class LearnedKinds:
         )
 
     def learn(self, kind: str, *, marked: bool, gained: bool) -> Mapping[str, int]:
-        """Record whether a page has gained. Return the counts to commit."""
-        # Workers that learn at the same time may add too much. The next change corrects that.
+        """Record whether a page of a kind gained content. Return the counts to commit."""
+        # Workers that learn at the same time can add too much. The next change corrects that.
         credit = self.credit(kind, marked=marked)
         due = min(CREDIT_MAX, credit + GAIN) if gained else max(0, credit - 1)
         change = due - self._balance(kind, marked=marked)

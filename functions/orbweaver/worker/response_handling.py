@@ -1,7 +1,8 @@
 """Turn a response into a result: a record, links or another attempt.
 
-It combines the verdict on a response (`fetching/response_verdict.py`), the content of a page
-(`worker/page_reading.py`), and whether a link belongs to the crawl (`frontier/admission.py`).
+It combines the verdict on a response (`fetching/response_verdict.py`) and the content of a page
+(`worker/page_reading.py`). It also decides which links belong to the crawl
+(`frontier/admission.py`).
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ if TYPE_CHECKING:
     from orbweaver.worker.page_rendering import PageRendering
     from orbweaver.worker.render_lane import RenderLane
 
-# End of a page, and the links found on it.
+# How a page ended, and the links found on it.
 _Outcome: TypeAlias = tuple[answers.End, tuple[FoundLinks, ...]]
 RELOADS_MAX = 2  # limit for a URL that redirects to itself and sets a cookie
-# Delay of a page in seconds while the reader or renderer has too much work.
+# Delay in seconds after which a page is requested again if the reader or renderer is busy.
 READER_BUSY_S = RENDERER_BUSY_S = 5.0
 
 
@@ -106,7 +107,7 @@ class ResponseHandler:
         at_ms: int,
         turn: Turn,
     ) -> PageResult:
-        """Turn a response into a result. `at_ms` is the time of the request."""
+        """Turn a response into a result. `at_ms` is the time of the request, `turn` its slot."""
         host = host_of(target.url)
         now_ms = self._clock.now_ms()
         before = context.before.get(target.url)
@@ -119,7 +120,8 @@ class ResponseHandler:
             others_kept=context.crawl.bodies is Bodies.ALL,
         )
         if isinstance(verdict, answers.Retry) and verdict.block:
-            # First, and never interrupted: other workers need the block even if this worker ends.
+            # The block comes first and is never interrupted: other workers need it even if this
+            # worker ends.
             await to_its_end(self._health.back_off(host, verdict.retry_after_s, at_ms))
         reading: PageReading | None = None
         counts, why = NOTHING, None
@@ -155,7 +157,7 @@ class ResponseHandler:
     async def _given(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
     ) -> _Given | PageResult:
-        """Read a response and run its scripts, or return a result for a later attempt."""
+        """Read a response and run its scripts, or return a result that requests it again."""
         read = await self._make_reading(context, target, verdict, answer, at_ms)
         if isinstance(read, ReaderBusy):
             return PageResult(end=Returning(target=target, delay_s=READER_BUSY_S))
@@ -186,7 +188,11 @@ class ResponseHandler:
         at_ms: int,
         waiting: asyncio.Timeout,
     ) -> _Given | PageResult:
-        """Run the scripts of a chosen page, and keep the rendered page if it gained content."""
+        """Run the scripts of a page, and return the rendered page if it gained content.
+
+        Pages that are not chosen for rendering are returned as `given`. `waiting` limits the time
+        before rendering starts.
+        """
         rendering, reading, verdict = self._rendering, given.reading, given.verdict
         page = None if reading is None else reading.page
         if rendering is None or reading is None or page is None:
@@ -208,7 +214,7 @@ class ResponseHandler:
                 both = ((given.answer, reading), (made.answer, made.reading))
                 gained = rendering.has_gained(context, target, *both)
                 counts = {**counts, "render.compared": 1, **choice.learn(gained=gained)}
-            # A page that looked empty without scripts is kept as rendered in any case.
+            # The rendered version of a page that looked empty without scripts is kept in any case.
             kept = made if gained or choice.marked else given
             return kept._replace(
                 counts=counts, why=choice.why if kept is made else RenderWhy.NO_GAIN
@@ -222,7 +228,7 @@ class ResponseHandler:
         answer: Response,
         at_ms: int,
     ) -> _Given | None:
-        """Read a rendered page. Return None if scripts did not run or reading failed."""
+        """Read a rendered page. Return None if its scripts did not run or reading failed."""
         if not answer.rendered:
             return None
         verdict = replace(verdict, body=answer.body or b"")
@@ -242,7 +248,7 @@ class ResponseHandler:
         at_ms: int,
         later_s: float = 0.0,
     ) -> Read:
-        """Read a response. `later_s` is added to the time until which reading may start."""
+        """Read a response. `later_s` extends the time by which reading must start."""
         host, settings = host_of(target.url), self._settings
         job = job_of(
             context.crawl,
@@ -284,7 +290,10 @@ class ResponseHandler:
     def _onward(
         self, context: PackContext, target: Target, page: Page
     ) -> tuple[answers.End | None, FoundLinks]:
-        """End a page that names another URL or must not be indexed. None if neither applies."""
+        """Return the end of a page that names another URL or must not be indexed, and its links.
+
+        The end is None if neither applies.
+        """
         if page.refresh is not None:
             return self._redirect(context, target, page.refresh, Reason.REFRESH)
         url = page.canonical
@@ -369,7 +378,7 @@ class ResponseHandler:
     async def _note(
         self, target: Target, answer: Response | Failure, verdict: Verdict, turn: Turn
     ) -> None:
-        """Report to host health: silence and block pages as trouble, a response as recovery."""
+        """Record in the host's health: failures and block pages, or the recovery of the host."""
         host = host_of(target.url)
         if target.attempt == 1:
             self._health.tried(host, failed=isinstance(verdict, answers.Retry))
@@ -421,7 +430,7 @@ def _recorded(
     why: RenderWhy | None,
 ) -> tuple[PageRecord, Kept | None]:
     if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
-        # Record no content: it may be incomplete, or not the site's own.
+        # No content is recorded, because it may be incomplete, or not the site's own.
         answer, reading, why = answers.bare(answer), None, None
     crawl, before = context.crawl, context.before.get(target.url)
     page, cut = (None, ()) if reading is None else (reading.page, reading.cut)
@@ -441,12 +450,12 @@ def _recorded(
 async def follow(
     context: PackContext, target: Target, page: Page, bounds: Bounds, onward: Sequence[Target]
 ) -> FoundLinks:
-    """Check the links of a page. `onward` are URLs that the page names as its replacement."""
+    """Decide on the links of a page. `onward` are URLs that the page names as its replacement."""
     if combined_rule(context.crawl.rules, target.url).follow is False:
         judged = FoundLinks(refused=((Refusal.UNFOLLOWED, len(page.links), page.links),))
     else:
         judged = await _judged(context, target, page, bounds, {one.url for one in onward})
-    # A seed without followed links ends its crawl, so it has a refusal of its own.
+    # A crawl ends if links on its seed are not followed, so this has a separate refusal.
     at_seed = target.depth == 0 and not page.links
     withdrawn = Refusal.SEED_NOFOLLOW if at_seed else Refusal.NOFOLLOW
     whole = (
@@ -460,7 +469,7 @@ async def follow(
 async def _judged(
     context: PackContext, target: Target, page: Page, bounds: Bounds, onward: AbstractSet[str]
 ) -> FoundLinks:
-    # Most links of a page are also on other pages, and were admitted there.
+    # Most links of a page are also on other pages, and were decided on there.
     admitted: list[Target] = []
     refused: defaultdict[Refusal, list[str]] = defaultdict(list)
     left: list[Target] = []

@@ -1,8 +1,8 @@
-"""Limit the length of an invocation, and start packs before their messages arrive.
+"""Limit the duration of an invocation, and start packs before their messages arrive.
 
-In a crawl with a delay, a worker processes a host's packs (messages with up to 25 URLs) one after
-the other until the crawl's round ends. All workers of a crawl compute the same end, so the
-remaining packs become visible together.
+A pack is a message with up to 25 URLs. In a crawl with a delay, a worker processes a host's packs
+one after the other, until the crawl's round ends. All workers of a crawl compute the same end, so
+the messages of the remaining packs become visible together.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
 from orbweaver.worker.shutdown import ShutdownSignal
 
-# A new pack must have at least this much of the round left: with billed waits, and without.
+# A new pack is started only if at least this time of the round is left: with billed waits, and
+# without.
 LEAST_MS, LEAST_UNBILLED_MS = 3_000, 250
 COPY_S_MAX = 900
-# Longest wait before a pack starts again. A busy host or a failing table needs less, a blocked host
-# more.
+# Longest wait before a pack is tried again. A busy host or a failing table needs less, a blocked
+# host more.
 PAUSE_S_MAX = 10
 
 
@@ -39,11 +40,11 @@ class _Taken:
 
 
 class Round:
-    """Time limits of one invocation, and the packs that it starts early ("takes on").
+    """Time limits of one invocation, and the packs that it starts early (takes on).
 
-    A pack starts when its host's URLs in the previous pack are requested. Its own message is
-    delayed until after the round, so it survives a crash. The previous pack's commit sends that
-    message.
+    A host's next pack starts when all URLs of its current pack were requested. The message of the
+    next pack is delayed until after the round. So a crash does not lose the pack. The commit of the
+    current pack sends that message.
     """
 
     def __init__(
@@ -69,16 +70,19 @@ class Round:
         self._taken: dict[str, _Taken] = {}
 
     def until_ms(self, crawl_id: str, *, long: bool) -> int:
-        """Return the time after which a pack that starts now must send no more requests."""
+        """Return the time after which a pack that starts now must send no more requests.
+
+        This is the end of the round if `long`, else a few seconds from now.
+        """
         now_ms = self._clock.now_ms()
         if not long:
             return min(self._latest_ms, now_ms + round(self._settings.wait_s_max * 1000))
         return min(self._latest_ms, self._end_ms(crawl_id))
 
     def _end_ms(self, crawl_id: str) -> int:
-        """Return the end of the crawl's round: the time until which workers keep their hosts."""
-        # One round per invocation and crawl. Otherwise the worker would keep its few hosts as long
-        # as it can, while other workers do the same with theirs.
+        """Return the end of the crawl's round. Until then, workers process the same hosts."""
+        # The end is computed once per invocation and crawl. Otherwise the worker would keep its few
+        # hosts as long as it can, while other workers do the same with theirs.
         known_ms = self._ends.get(crawl_id)
         if known_ms is not None:
             return known_ms
@@ -100,16 +104,16 @@ class Round:
         return not apart or pack.render is bool(self._settings.browser)
 
     def accepts_more(self, crawl_id: str) -> bool:
-        """Return True if a pack of the crawl would be started early now."""
+        """Return True if a pack of the crawl could be started early now."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
         return (
             self.is_open and left_ms >= self._least_ms and self.copy_delay_s(crawl_id) <= COPY_S_MAX
         )
 
     async def pause(self, crawl_id: str, seconds: float) -> bool:
-        """Wait until a pack may start again. Return False if the wait is too long for the round."""
-        # Without this wait, the pack's message would return after the round, and its host would be
-        # idle until then.
+        """Wait until a pack may be tried again. Return False if the round ends before."""
+        # Without this wait, the pack would be processed after the round. Its host would be idle
+        # until then.
         if seconds > PAUSE_S_MAX:
             return False
         until_ms = self._clock.now_ms() + round(seconds * 1000)
@@ -118,28 +122,35 @@ class Round:
         return self.accepts_more(crawl_id)
 
     def resend_delay_s(self, crawl_id: str, seconds: int) -> int | None:
-        """Return the delay of an early pack's second message. None if the first comes as early."""
+        """Return the delay of a second message for a pack that was started early.
+
+        `seconds` is the minimum. Returns None if the first message arrives as early.
+        """
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
         delay_s = max(seconds, ceil(left_ms / 1000))
-        # Two workers would request the URLs of a pack that has two messages.
+        # If a pack has two messages at the same time, two workers request its URLs.
         return delay_s if delay_s < self.copy_delay_s(crawl_id) else None
 
     def copy_delay_s(self, crawl_id: str) -> int:
-        """Return the delay of an early pack's message: until the pack must be committed."""
+        """Return the delay of the message of a pack started early: until it must be committed."""
         left_ms = self.until_ms(crawl_id, long=True) - self._clock.now_ms()
         return ceil((max(left_ms, 0) + self._reserve_ms) / 1000)
 
     def rest_s(self, crawl_id: str, *, alone: bool) -> int:
-        """Return the delay of a pack that is too late to start early: until the round ends."""
+        """Return the delay of a pack that is too late to start early: until the round ends.
+
+        `alone` means that the crawl has only one host.
+        """
         left_ms = self._end_ms(crawl_id) - self._clock.now_ms()
         if not self.is_open or not 0 < left_ms < self._least_ms:
             return 0
-        # Without a delay, the pack would start the next round alone. Queue delays are whole
-        # seconds. Unless the crawl has one host (`alone`), the pack returns just after the end.
+        # Without a delay, the pack would start the next round before the other packs. Queue delays
+        # are whole seconds. Unless the crawl has one host (`alone`), the pack becomes due just
+        # after the end.
         return left_ms // 1000 if alone else ceil(left_ms / 1000)
 
     def take_on(self, pack: Pack, *, after: str = "") -> None:
-        """Start a pack once. Its message has been sent, or the pack `after` will send it."""
+        """Start a pack early, once. Its message has been sent, or the pack `after` will send it."""
         taken = self._taken.get(pack.id)
         if taken is None:
             if not self.is_open:
@@ -153,9 +164,9 @@ class Round:
         return pack.id in self._taken
 
     def leave(self, pack: Pack, delay_s: int = 0) -> bool:
-        """Leave a pack that was taken on to its message; return True if that was sent.
+        """Leave a pack that was started early to its message. Return True if that was sent.
 
-        Otherwise the pack that sends it later sends it with this delay.
+        If not, the pack that sends the message later uses this delay.
         """
         taken = self._taken.get(pack.id)
         if taken is None:
@@ -164,22 +175,22 @@ class Round:
         return taken.sent
 
     def left_s(self, pack: Pack) -> int | None:
-        """Return the delay of a pack that this invocation left to its message, else None."""
+        """Return the delay of a pack that was started early and left to its message, or None."""
         taken = self._taken.get(pack.id)
         return None if taken is None else taken.left_s
 
     async def is_sent(self, pack_id: str) -> bool:
-        """Return True if a pack's message was sent. Waits until that is known."""
+        """Return True if the message of a pack was sent. Waits until this is known."""
         taken = self._taken.get(pack_id)
         if taken is None:
             return True
-        # Until its message is sent, an early pack must not send anything that no later delivery
-        # repeats.
+        # An early pack must not send anything before its message is sent, because no later delivery
+        # would repeat that.
         await taken.known.wait()
         return taken.sent
 
     def ended(self, pack_id: str) -> None:
-        """Note that a pack was processed, so it sends no more messages."""
+        """Record that a pack was processed, so that it sends no more messages."""
         for taken in self._taken.values():
             if taken.after == pack_id:
                 taken.set_sent(sent=taken.sent)
@@ -189,7 +200,7 @@ class Round:
         self._tasks.append(asyncio.create_task(self._take(pack)))
 
     def run_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run background work that is cancelled when the invocation ends."""
+        """Start background work that is cancelled when the invocation ends."""
         task = asyncio.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
@@ -198,7 +209,7 @@ class Round:
     async def run(
         self, first: Awaitable[None], take: Callable[[Pack], Coroutine[None, None, None]]
     ) -> None:
-        """Run `first`, then all packs started early meanwhile."""
+        """Run `first`, then wait for all packs that were started early. `take` processes a pack."""
         self._take = take
         try:
             await first

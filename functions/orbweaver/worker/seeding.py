@@ -1,6 +1,6 @@
 """Turn references from the seed queue into seeds, and seeds into links to claim.
 
-References (loose messages) are URLs that people and programs send. Such a message claims no URL,
+References (loose messages) are URLs that people and programs send. A loose message claims no URL,
 because its id changes when it is moved back from the dead-letter queue.
 """
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class Seeder:
-    """Turns references into seeds."""
+    """Turns references from the seed queue into seeds of their crawl."""
 
     def __init__(self, *, queue: Queue, crawls: Crawls, clock: Clock) -> None:
         self._queue = queue
@@ -35,7 +35,10 @@ class Seeder:
         self._clock = clock
 
     async def send_seeds(self, origin: str, loose: Loose) -> str | None:
-        """Send references on as seeds. Return the reason if they can never be crawled."""
+        """Send references again as messages of seeds, with ids that are derived from `origin`.
+
+        Returns the reason if the references can never be crawled, else None.
+        """
         usable = [reference for reference in loose.references if problem_of(reference) is None]
         if not usable:
             return f"no usable URL: {problem_of(loose.references[0])}"
@@ -43,8 +46,8 @@ class Seeder:
         if crawl is None:
             return f"unknown crawl {loose.crawl[:60]!r}"
         at_ms, references = self._clock.now_ms(), loose.references
-        # The ids of seeds follow from `origin`, the stable message id that SQS assigns. So a sender
-        # cannot choose them.
+        # `origin` is the stable message id that SQS assigns, so a sender cannot choose the ids of
+        # seeds.
         seeds = seeds_of(origin, crawl.id, references, at_ms=at_ms, planned=False, dropped=True)
         await self._queue.send_seeds(seeds, express=crawl.express)
         return None
@@ -107,7 +110,7 @@ def _begin(
 
 
 async def crawl_for(crawls: Crawls, crawl_id: str, at_ms: int) -> Crawl | None:
-    """Return the crawl of some references. Create the default crawl if it is absent."""
+    """Return the crawl with this id. Create the default crawl if it does not exist."""
     crawl = await crawls.get(crawl_id)
     if crawl is None and crawl_id == DEFAULT_CRAWL:
         crawl = default_crawl(at_ms)

@@ -1,4 +1,4 @@
-"""Stop a worker early: cancel its requests and return their URLs to the queue.
+"""Stop a worker early: cancel its requests and requeue their URLs.
 
 So after SIGTERM, no message waits for its visibility timeout or counts as a failed delivery.
 """
@@ -11,18 +11,18 @@ from typing import Any
 
 
 class ShutdownSignal:
-    """Cancels work when the worker's end is announced."""
+    """Cancels work in progress when the end of the worker is announced."""
 
     def __init__(self) -> None:
         self.is_announced = False
-        # True if no new requests may start. Set alone, it lets requests in progress finish.
+        # True if no new requests may start. If only this is set, requests in progress finish.
         self.resting = False
-        # Ordered by start: a set of tasks has another order in each run.
+        # Tasks in the order of their start. A set would have another order in each run.
         self._open: dict[asyncio.Task[None], None] = {}
         self._cut: set[asyncio.Task[None]] = set()
 
     def announce(self) -> None:
-        """Announce the end. Repeated calls have no effect."""
+        """Announce the end of the worker. Repeated calls have no effect."""
         self.is_announced = self.resting = True
         for task in self._open:
             if task not in self._cut:

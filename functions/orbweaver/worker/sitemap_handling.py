@@ -1,7 +1,7 @@
 """Find sitemaps and read them in parts.
 
-A sitemap is claimed, requested and counted like any other URL. Each part has as many references as
-a page may have links, so no invocation has more work than one page can cause.
+A sitemap is claimed, requested and counted like any other URL. Each part has at most as many
+references as a page may have links. So a sitemap causes no more work per invocation than a page.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ SITEMAP_TYPES = frozenset(
     {"application/xml", "text/xml", "application/gzip", "text/plain", "application/rss+xml"}
     | {"application/atom+xml", "*/*"}
 )
-# Limits for sitemaps in work and for kept responses, which share the memory with pages.
+# Limits of sitemaps that are read at a time and of responses in memory, which they share with
+# pages.
 SITEMAPS_AT_ONCE = 1
 KEPT_BYTES_MAX = 8 * 1024 * 1024
 KEPT_MS = 600_000
@@ -52,7 +53,7 @@ class _Kept:
 
 
 class Sitemaps:
-    """Finds and reads sitemaps. Keeps the newest responses that have further parts."""
+    """Finds and reads sitemaps. Keeps the newest responses of which parts are unread."""
 
     def __init__(self, *, clock: Clock, settings: Settings) -> None:
         self._clock = clock
@@ -66,11 +67,14 @@ class Sitemaps:
         targets: Iterable[Target],
         outcome: Callable[[str], Outcome | None],
     ) -> FoundLinks:
-        """Return the sitemaps in robots.txt, once one of the host's seeds has ended."""
+        """Return the sitemaps that robots.txt names, once one of the host's seeds has ended.
+
+        `outcome` returns the outcome of a URL of the pack, if it has one.
+        """
         if not crawl.sitemaps or crawl.continuous:
             return FoundLinks()
         for target in targets:
-            # The crawl of a seed that only redirects starts at the redirect's target.
+            # If a seed redirects, its crawl starts at the redirect's target.
             ended = outcome(target.url)
             if (
                 target.depth
@@ -102,7 +106,7 @@ class Sitemaps:
         return FoundLinks()
 
     async def go_on(self, context: PackContext, target: Target) -> PageResult | None:
-        """Read the next part of a kept sitemap. Return None if it must be requested."""
+        """Read the next part of a sitemap in memory. Return None if it must be requested."""
         kept = self._kept.pop((context.crawl.id, target.url), None) if target.first else None
         if kept is None or not 0 <= self._clock.now_ms() - kept.at_ms < KEPT_MS:
             return None
@@ -116,7 +120,10 @@ class Sitemaps:
         answer: Response | Failure,
         at_ms: int,
     ) -> PageResult:
-        """Read the next part. Return its links, and an outcome or the sitemap's return for more."""
+        """Read the next part of a sitemap. Return its links and outcome.
+
+        If the sitemap has further parts, it is requeued and has no outcome yet.
+        """
         crawl = context.crawl
         part = await self._part(context, target, got.body)
         hosts, bounds = hosts_for_sitemap(crawl, target), self._settings.bounds
@@ -148,10 +155,10 @@ class Sitemaps:
         return await asyncio.to_thread(reading)
 
     def _keep(self, context: PackContext, target: Target, kept: _Kept) -> None:
-        """Keep a response for its next part, and drop the oldest if there is no room."""
+        """Keep a response in memory for its next part, and drop the oldest if memory is short."""
         self._kept[context.crawl.id, target.url] = kept
         while sum(len(each.got.body) for each in self._kept.values()) > KEPT_BYTES_MAX:
-            # A dropped response is requested again. If it has changed, claims ensure that no URL is
+            # A dropped response is requested again. If it has changed, claims prevent that a URL is
             # fetched twice.
             del self._kept[next(iter(self._kept))]
 

@@ -1,7 +1,7 @@
 """Keep one pack (message with up to 25 URLs) of each host in flight, in a crawl with a delay.
 
 The host's other packs wait in its backlog (frontier/backlog.py). Packs of deferred links (late
-packs) wait in a backlog of the crawl, and are sent when few URLs are in flight.
+packs) wait in a backlog of the crawl. They are sent when few URLs are in flight.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from orbweaver.model.turns import slices
 from orbweaver.model.url import host_of
 from orbweaver.worker.rounds import Round
 
-# Number of packs of a finished crawl that are released at a time.
+# Number of packs of a finished crawl that are removed at a time.
 GIVEN_UP_AT_ONCE = 50
 DELAY_S_MAX = 900
-# Shortest delay of a returning pack, which may continue at once.
+# Shortest delay of a requeued pack, which may also start at once.
 SOON_S = 1
 TRIES = 5
 # A late pack is not sent again within this time.
@@ -48,7 +48,7 @@ LOOKED_THROUGH = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackPlace:
-    """Place of a pack in its host's waiting list (backlog). Empty for most packs."""
+    """Place (sort key) of a pack in its host's backlog. Empty for most packs."""
 
     host: str = ""
     place: str = ""
@@ -58,7 +58,7 @@ NOWHERE = PackPlace()
 
 
 class Claiming(Enum):
-    """Packs of deferred links that a worker may send.
+    """Packs of deferred links that a worker is allowed to send.
 
     FREE: waiting packs, if none is in flight. TAKEN: also packs in flight, unless another worker
     has sent them meanwhile. ANYWAY: all packs.
@@ -79,11 +79,12 @@ def place_of_message(message: Pack | SeedsMessage) -> PackPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LeaseHolder:
-    """Identity that may start a host's next pack. The first of `names` is recorded.
+    """Identity under which a host's next pack is started. The first of `names` is recorded.
 
-    A pack that was started under any of `names` counts as its own. If no pack is in flight, it may
-    start one while the pack `unsent` is not noted as sent. Without `unsent`, it may start one only
-    if `names` or `other` changed the backlog last, or if its own `place` is recorded as in flight.
+    A pack that was started under any of `names` counts as started by this identity. The identity
+    may start a pack if none is in flight, as long as the pack `unsent` is not recorded as sent.
+    Without `unsent`, it may start one in two cases only: `names` or `other` changed the backlog
+    last, or `place` is recorded as in flight but was removed.
     """
 
     names: tuple[str, ...]
@@ -95,7 +96,7 @@ class _LeaseHolder:
 
 
 class Succession:
-    """Keeps one pack of each host in flight. The others wait in backlogs."""
+    """Keeps one pack of each host in flight, and the host's other packs in backlogs."""
 
     def __init__(self, *, backlog: Backlog, queue: Queue, clock: Clock) -> None:
         self._backlog = backlog
@@ -103,12 +104,12 @@ class Succession:
         self._clock = clock
 
     async def take_on_next(self, crawl: Crawl, pack: Pack, round_: Round) -> bool:
-        """Start a host's next pack early, after all its URLs of this pack were requested.
+        """Start a host's next pack early, after all URLs of its current pack `pack` were requested.
 
         Returns False if no pack was started.
         """
-        # This writes nothing. Until the next pack's message is sent, this pack's message repeats it
-        # after a crash.
+        # This writes nothing. If the worker crashes before the next pack's message is sent, the
+        # delivery of the current pack's message repeats this.
         if not pack.place or not round_.accepts_more(crawl.id):
             return False
         line = await self._backlog.read(crawl.id, host_of(pack.targets[0].url), pack.place)
@@ -130,15 +131,18 @@ class Succession:
         standing: PackPlace,
         round_: Round | None = None,
     ) -> bool:
-        """Send packs or store them in backlogs. Return True if the pack must be noted as sent."""
+        """Send packs of a commit, or store them in backlogs and start each host's next pack.
+
+        Returns True if the committed pack must be recorded as sent.
+        """
         waiting: dict[str, list[WaitingPack]] = {}
         direct: list[OutgoingPack] = []
         async for some in slices(outgoing, SLICE_PACKS):
             direct += self._sort_waiting(crawl, some, waiting)
         own = standing
         if standing.host == LANE:  # a late pack does not start the next one
-            # Workers of the packs sent now may check at once for the end of the crawl. They must
-            # not find this pack in flight.
+            # Workers that process these packs may check at once for the end of the crawl. This pack
+            # must not count as in flight then.
             await self._backlog.forget(crawl.id, LANE, standing.place)
             own = NOWHERE
         async for going in slices(direct, SLICE_PACKS):
@@ -153,7 +157,7 @@ class Succession:
             handed_over = host == own.host and await self._hand_over(crawl, own, beginner)
             if not handed_over:
                 await self._begin(crawl, host, beginner)
-        # Every later delivery repeats this, until the pack is noted as sent.
+        # Every later delivery repeats this, until the pack is recorded as sent.
         return bool(outgoing) or bool(standing.place)
 
     def _sort_waiting(
@@ -177,13 +181,13 @@ class Succession:
     ) -> None:
         """Remove a pack from its host's backlog, and start the host's next pack.
 
-        `last` means that the pack becomes a dead letter. Then this also sends a pack that an
-        earlier delivery started but may not have sent.
+        `last` means that the pack becomes a dead letter. In this case, this call also sends a next
+        pack that an earlier delivery started but may not have sent.
         """
         if not standing.place:
             return
         name = _copy(pack_id)
-        # Another delivery may have stored a committed pack again.
+        # Another delivery may have stored the committed pack again.
         if await self._backlog.get(crawl.id, standing.host, standing.place) is not None:
             await self._backlog.leave(crawl.id, standing.host, standing.place, name)
         if standing.host == LANE:
@@ -193,13 +197,13 @@ class Succession:
         await self._begin(crawl, standing.host, beginner)
 
     async def _hand_over(self, crawl: Crawl, own: PackPlace, beginner: _LeaseHolder) -> bool:
-        """Replace this pack in the backlog by the next one. Return False if there is none."""
+        """Replace the pack at `own` by the host's next pack. Return False if there is none."""
         name = beginner.names[0]
         line = await self._backlog.read(crawl.id, own.host, own.place)
         if line.in_flight == own.place and line.first is not None:
             beginning = _lease_request(crawl, own.host, line, line.first, beginner)
-            # This is one write. Between two writes, another worker could start the pack that was
-            # started early.
+            # This is one write, because between two writes another worker could start the next
+            # pack.
             if await self._backlog.begin(beginning):
                 await self._backlog.forget(crawl.id, own.host, own.place)
                 await self._send(crawl, line.first, beginner.round_, beginner.least_s)
@@ -221,10 +225,11 @@ class Succession:
         band_max: int = BANDS_MAX,
         claiming: Claiming = Claiming.FREE,
     ) -> bool:
-        """Send the first packs of deferred links if none is in flight. Return True if done.
+        """Send the first packs of deferred links. Return False if the caller must check again.
 
-        Sends `count` packs, and further ones up to `unknown` if their rank (band) is at most
-        DOUBTFUL.
+        Sends `count` packs with a band (rank) of at most `band_max`. Then it sends further packs,
+        up to `unknown` in all, with a band of at most DOUBTFUL. `claiming` states whether packs in
+        flight prevent that.
         """
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.first_places(crawl.id, LANE, max(count, unknown))
@@ -235,7 +240,8 @@ class Succession:
         for at, one in enumerate(waiting):
             if band_at(one.place) > (band_max if at < count else DOUBTFUL):
                 continue
-            # Recorded before sending, so that only one of several checking workers sends.
+            # The time is recorded before sending, so that only one of several workers sends the
+            # pack.
             noted = await self._backlog.note_sent(crawl.id, LANE, one, now_ms)
             if not noted and claiming is not Claiming.ANYWAY:
                 done = False
@@ -246,15 +252,18 @@ class Succession:
         return done
 
     async def is_idle(self, crawl: Crawl, host: str, own: str = "") -> bool:
-        """Return True if a host has no pack queued, in work or waiting, except at place `own`."""
+        """Return True if a host has no pack in flight and no waiting pack, except at `own`."""
         line = await self._backlog.read(crawl.id, host, own)
         return line.first is None and line.in_flight in ("", own)
 
     async def send_late_to(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
-        """Send the first pack of deferred links of a host. Return False if there is none."""
+        """Send a host's first pack of deferred links with a band (rank) of at most `band_max`.
+
+        Returns False if there is none.
+        """
         now_ms = self._clock.now_ms()
         for one in await self._backlog.first_places(crawl.id, LANE, LOOKED_THROUGH):
-            # Searching the message's text is cheaper than decoding it.
+            # Searching the message's text is faster than decoding it.
             if f"{host}/" not in one.body or band_at(one.place) > band_max:
                 continue
             if _is_under_way(one, now_ms):
@@ -265,12 +274,12 @@ class Succession:
         return False
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _LeaseHolder) -> None:
-        """Start the first pack of a host if none is in flight, or send the own one again."""
+        """Start a host's first pack if none is in flight. If `beginner` started one, resend it."""
         refused = -1
         for _ in range(TRIES):
             line = await self._backlog.read(crawl.id, host)
-            # If this identity or `other` made the last change, another delivery may have started a
-            # pack and been acknowledged before it sent the pack.
+            # If one of these names or `other` made the last change, another delivery may have
+            # started a pack. That delivery may have ended before it sent the pack.
             mine = line.holder in beginner.names or bool(
                 line.released and line.released == beginner.place
             )
@@ -318,7 +327,7 @@ class Succession:
                 and round_.accepts_more(crawl.id)
                 and round_.accepts(outgoing.pack)
             )
-            # The delivery that started this pack may process it early.
+            # The delivery that started this pack can process it early.
             taken = (soon and not again) or round_.has_taken(outgoing.pack)
             left_s = round_.left_s(outgoing.pack)
             if left_s is not None:
@@ -334,11 +343,11 @@ class Succession:
         if taken and round_ is not None:
             round_.take_on(outgoing.pack)
             left_s = round_.left_s(outgoing.pack)
-            if left_s is not None:  # it was left while its message was sent
+            if left_s is not None:  # processing ended while the message was sent
                 await self._queue.release(outgoing.pack, left_s, express=crawl.express)
 
     async def leave_taken(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
-        """Leave a pack that was taken on to its message, which becomes due if possible."""
+        """Leave a pack that was started early to its message, which becomes due if possible."""
         if round_.leave(pack):
             await self._queue.release(pack, express=crawl.express)
 
@@ -353,7 +362,7 @@ class Succession:
 
 
 def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
-    # Another worker's clock may place the sending in the future.
+    # If the clocks of workers differ, the time of sending can be in the future.
     return abs(now_ms - waiting.sent_at_ms) < SENT_LATE_MS
 
 
@@ -377,15 +386,15 @@ def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:
 
 
 def _directly(crawl: Crawl, outgoing: OutgoingPack) -> OutgoingPack:
-    """Set the place of a pack that is sent through the queue, but may be in a backlog."""
+    """Add the place in the backlog to a pack that is sent directly but may be in a backlog."""
     # An earlier delivery, which found the crawl running, may have stored the pack in the backlog. A
-    # pack that is dropped or found committed leaves its place.
+    # pack that is dropped or found committed is removed from this place.
     waited = crawl.delay_ms and host_to_wait_for(outgoing) is not None
     return replace(outgoing, pack=with_place(outgoing.pack)) if waited else outgoing
 
 
 def _free_s(outgoing: Sequence[OutgoingPack], hosts: Sequence[str]) -> dict[str, int]:
-    """Return the seconds until each host may be requested again, by the URLs that return to it."""
+    """Return the seconds until each host may be requested again, by its requeued URLs."""
     free_s = dict.fromkeys(hosts, 0)
     for one in outgoing:
         host = host_to_wait_for(one)
@@ -395,5 +404,5 @@ def _free_s(outgoing: Sequence[OutgoingPack], hosts: Sequence[str]) -> dict[str,
 
 
 def _copy(pack_id: str) -> str:
-    """Return the name of a delivery that only carries out or gives up its pack."""
+    """Return the name of a delivery that only finishes or drops its pack."""
     return f"copy/{pack_id}"

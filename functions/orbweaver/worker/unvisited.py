@@ -28,7 +28,7 @@ FAILED_CHARS_MAX = 60
 
 
 class Unvisited:
-    """Ends URLs without a request, or lets them return for another attempt."""
+    """Ends URLs without a request, or requeues them for another attempt."""
 
     def __init__(
         self, *, kinds: KindLearning, clock: Clock, random: Random, settings: Settings
