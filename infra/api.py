@@ -39,15 +39,16 @@ SETTINGS = (
     *("CRAWL_QUEUE_URL", "EXPRESS_QUEUE_URL", "RENDER_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE"),
     *("HOSTS_TABLE", "CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
 )
-MEMORY_MB = 1024  # starting a container needs only CPU, which grows with memory
+MEMORY_MB = 1024  # starting a container needs only CPU, which Lambda grants in proportion to memory
 TIMEOUT_S = 28  # the gateway waits 29 s
 STAGE = "v1"
-# Requests per second and at once, all callers together. They bound the concurrency that API calls
-# take from the workers; a person or program that steers crawls sends far fewer.
+# Limits for all callers together: requests per second, and requests in a burst. They limit how much
+# of the account's concurrency API calls take from the workers. A person or program that controls
+# crawls sends far fewer requests.
 RATE_MAX, BURST_MAX = 20, 40
-# The gateway's own error text, as a JSON string.
+# Variable of API Gateway: the gateway's own error text, as a JSON string.
 REASON = "$context.error.messageString"
-# Texts that replace the gateway's own, which explain too little.
+# Texts that replace error texts of the gateway that explain too little.
 WORDS = {
     "MISSING_AUTHENTICATION_TOKEN": (
         "there is no such operation, or the request is not signed (AWS Signature Version 4)"
@@ -88,7 +89,8 @@ class Api(Construct):
         integration = apigateway.LambdaIntegration(
             self.function, allow_test_invoke=False, scope_permission_to_method=False
         )
-        # The function checks what parameters and bodies mean, and explains errors.
+        # The gateway checks only which parameters exist. The function checks their values and the
+        # bodies, and explains errors.
         checked = apigateway.RequestValidator(
             self,
             "Checked",
@@ -144,7 +146,7 @@ def _needed(operation: Operation) -> dict[str, bool]:
 
 
 def accept_reading(role: iam.Role, site: Site) -> None:
-    """Accept the findings about reading all files in a few folders."""
+    """Accept the findings of the rule pack about reading all files in a few folders."""
     for folder in READ:
         accept(
             role,
@@ -158,8 +160,8 @@ def api_permissions(site: Site) -> list[iam.PolicyStatement]:
     frontier, storage = site.frontier, site.storage
     return [
         allow(sending(site.config), *(queue.queue_arn for queue in frontier.packs)),
-        # Crawls are read, listed, started (`default` with its first seeds), paused, cancelled and
-        # edited. BatchGetItem reads their counters.
+        # Crawls are read, listed, started (the crawl `default` with its first seeds), paused,
+        # cancelled and edited. BatchGetItem reads their counters.
         allow(
             [
                 "dynamodb:BatchGetItem",
@@ -170,7 +172,8 @@ def api_permissions(site: Site) -> list[iam.PolicyStatement]:
             ],
             storage.crawls.table_arn,
         ),
-        # Parked messages are listed and deleted. Journals (records of a pack's progress) are read.
+        # Parked messages (of paused crawls) are listed and deleted. Journals (records of a pack's
+        # progress) are read.
         allow(
             ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:Query"],
             storage.packs.table_arn,
@@ -188,7 +191,7 @@ def api_permissions(site: Site) -> list[iam.PolicyStatement]:
 
 
 def rest_api(scope: Construct, config: Config) -> apigateway.RestApi:
-    """Make an API with rate limits, logs and a uniform form of errors."""
+    """Create an API with rate limits, logs and a uniform form of errors."""
     access = log_group(scope, "Access", f"/aws/apigateway/{config.stack_name}", config)
     rest = apigateway.RestApi(
         scope,
@@ -201,7 +204,7 @@ def rest_api(scope: Construct, config: Config) -> apigateway.RestApi:
             throttling_rate_limit=RATE_MAX,
             throttling_burst_limit=BURST_MAX,
             logging_level=apigateway.MethodLoggingLevel.ERROR,
-            data_trace_enabled=False,  # bodies do not belong in logs
+            data_trace_enabled=False,  # logs must not contain bodies
             access_log_destination=apigateway.LogGroupLogDestination(access),
             access_log_format=apigateway.AccessLogFormat.json_with_standard_fields(
                 caller=True,
@@ -216,7 +219,7 @@ def rest_api(scope: Construct, config: Config) -> apigateway.RestApi:
             ),
         ),
     )
-    rest.node.try_remove_child("Endpoint")  # CDK's output; ours is ApiUrl
+    rest.node.try_remove_child("Endpoint")  # CDK's output; the stack's own output is ApiUrl
     if config.api_account_role == "yes":
         rest.deployment_stage.node.add_dependency(_account(scope, config))
     _add_responses(rest)
@@ -243,7 +246,8 @@ def _account(scope: Construct, config: Config) -> apigateway.CfnAccount:
     )
     account = apigateway.CfnAccount(scope, "Account", cloud_watch_role_arn=role.role_arn)
     if config.kept:
-        # Other APIs of the account use it, and must keep logging when the stack is removed.
+        # Other APIs of the account use this setting, and must be able to log after the stack is
+        # removed.
         account.apply_removal_policy(RemovalPolicy.RETAIN)
         role.apply_removal_policy(RemovalPolicy.RETAIN)
     return account

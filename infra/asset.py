@@ -1,7 +1,7 @@
-"""The functions' code as two folders (`Libraries`), built without Docker.
+"""The functions' code as two folders (one for each of `Libraries`), built without Docker.
 
 Contents: the wheels pinned in requirements/ without files that no function reads (infra/wheels.py),
-and functions/ without the command line. Assets are cached under a fingerprint of all inputs, which
+and functions/ without the command line. Assets are cached under a digest of all inputs. The digest
 is also the asset's hash: equal inputs give equal assets on any machine.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html (250 MB unpacked).
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".local" / "asset"
-KEPT_MAX = 8  # archives of each kind; four pairs of assets, if no stack renders
+KEPT_MAX = 8  # archives of each kind in the cache: four pairs of assets, if no stack renders
 PACKED = ".zst"
-# Package of the user's own extraction functions (orbweaver/adapters/local/custom_extractors.py).
+# Python package that contains the user's own extraction functions
+# (orbweaver/adapters/local/custom_extractors.py).
 EXTRACTOR = "orbweaver_extractor"
 UNPACKED_BYTES_MAX = 250 * 1024 * 1024
 
-# Name of the requirements file: `runtime` for most functions, `files` for functions that write and
-# deliver files. The `files` libraries are ten times as large.
+# Libraries of an asset, and name of their requirements file. `runtime` is for most functions,
+# `files` for functions that write or deliver files. The `files` libraries are ten times as large.
 Libraries = Literal["runtime", "files"]
 # Modules that only the `files` asset contains, because they need its libraries.
 FILES_ONLY = (
@@ -59,7 +60,10 @@ NOT_COMPILED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
-    """A folder and its archive for deployment. `hash` is a digest of the inputs."""
+    """The code of functions: a folder, and an archive of it for deployment.
+
+    `hash` is a digest of the inputs.
+    """
 
     libraries: Libraries
     folder: Path
@@ -67,8 +71,8 @@ class Asset:
     hash: str
     unpacked_bytes: int
     zipped_bytes: int
-    # True if it contains bytecode. A function cannot write bytecode, so it would compile the
-    # modules at every start.
+    # True if the asset contains bytecode. Otherwise a function compiles the modules at every start,
+    # because it cannot write bytecode.
     compiled: bool = True
 
     def __str__(self) -> str:
@@ -90,7 +94,11 @@ def build(
     console: bool = False,
     browser: Path | None = None,
 ) -> Asset:
-    """Return a runtime's asset from the cache, or build it."""
+    """Return an asset for a runtime. It is taken from the cache, or built.
+
+    `extractor` is a file with the user's extraction functions. `console` includes the console,
+    `browser` is the folder of a packed browser.
+    """
     compiler = wheels.find_compiler(runtime)
     requirements = root / "requirements" / f"{libraries}.txt"
     recipe = [Path(file).read_bytes() for file in (__file__, wheels.__file__)]
@@ -121,8 +129,8 @@ def build(
     with _alone(store):
         installed = _obtain(store / f"libraries-{libraries_key}", make_libraries)
         folder = _obtain(store / key, make)
-        # CDK would compress everything, which takes ten seconds for the libraries. Copying their
-        # archive takes no time, so a change in functions/ takes one second.
+        # CDK would compress all files, which takes ten seconds for the libraries. Here their
+        # archive is copied, so an asset with changes only in functions/ takes one second.
         base = _archived(installed, installed.with_suffix(".zip"))
         archive = _archived(folder, folder.with_suffix(".zip"), packages, base)
         for used in (archive, base):
@@ -133,9 +141,10 @@ def build(
 
 
 def source_of(path: str, root: Path) -> Path | None:
-    """Return the file that the key `extractor` names, or None without one. Raises AssetError.
+    """Return the file that the context key `extractor` names, or None if `path` is empty.
 
-    The file is parsed, not run: it must be valid Python, and define a public function.
+    The file is parsed, not run. Raises AssetError unless it is valid Python and defines a public
+    function.
     """
     if not path:
         return None
@@ -154,11 +163,11 @@ def source_of(path: str, root: Path) -> Path | None:
 
 @contextlib.contextmanager
 def _alone(store: Path) -> Iterator[None]:
-    """Lock the cache, so that two builders do not build the same asset."""
+    """Lock the cache, so that only one process builds an asset."""
     store.mkdir(parents=True, exist_ok=True)
     place = os.open(store, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # a file system without locks: both builders build
+        with contextlib.suppress(OSError):  # without locks, two processes may build the same asset
             fcntl.flock(place, fcntl.LOCK_EX)
         yield
     finally:
@@ -187,7 +196,7 @@ def _weighed(
 def own_files(
     functions: Path, libraries: Libraries = "runtime", *, console: bool = False
 ) -> Iterator[Path]:
-    """Yield the files of functions/ to deploy, relative to it."""
+    """Yield the files of the folder `functions` to deploy, relative to it."""
     left_out = ("orbweaver/cli", *(() if console else CONSOLE))
     for file in sorted(functions.rglob("*")):
         path = file.relative_to(functions)
@@ -205,7 +214,7 @@ def _obtain(kept: Path, make: Callable[[Path], None]) -> Path:
             folder = Path(draft) / "asset"
             folder.mkdir()
             make(folder)
-            with contextlib.suppress(OSError):  # another builder was faster, with the same result
+            with contextlib.suppress(OSError):  # another process was faster, with the same result
                 folder.rename(kept)
     return kept
 
@@ -213,13 +222,17 @@ def _obtain(kept: Path, make: Callable[[Path], None]) -> Path:
 def _archived(
     folder: Path, kept: Path, packages: Sequence[str] = (".",), base: Path | None = None
 ) -> Path:
-    """Return a cached archive of a folder's packages, appended to a copy of the `base` archive."""
+    """Return an archive of a folder's `packages` from the cache, or create it.
+
+    The packages are appended to a copy of the archive `base`.
+    """
     if not kept.exists():
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=kept.parent) as draft:
             target = Path(draft) / "asset.zip"
             if base is not None:
                 shutil.copyfile(base, target)
-            # West of Greenwich, the earliest storable time (1980-01-01 UTC) is still in 1979.
+            # West of Greenwich, the earliest time that a zip file can contain (1980-01-01 UTC) is
+            # still in 1979.
             with zipfile.ZipFile(
                 target, "a", zipfile.ZIP_DEFLATED, strict_timestamps=False
             ) as archive:

@@ -1,9 +1,9 @@
 """The renderer's browser on AWS: a Chromium built for Lambda, fetched from npm and repacked.
 
-It is pinned to one version, and verified by its digest. This module runs no code of it. A stack
-with rendering fetches it once; the packed form is cached next to the assets. Included are the
-browser, the libraries that Amazon Linux lacks, fonts and the licence. The graphics library is left
-out, because the browser draws without it (`--disable-gpu`).
+One version is pinned, and its digest is checked. This module does not run its code. The package is
+fetched for the first stack with rendering. The repacked archive is cached next to the assets.
+Included are the browser, the libraries that Amazon Linux lacks, fonts and the licence. The graphics
+library is left out, because the browser draws without it (`--disable-gpu`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ INTEGRITY = (
     "sha512-jiGWqSvPMdu4+P9TilYqAR7yEGPEHINx+lCvE/NqNO/E"
     "HYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA=="
 )
-ARCHITECTURE = "x86_64"  # the package exists only for it
-# Folder in a code asset, and so below Lambda's task folder.
+ARCHITECTURE = "x86_64"  # the package exists only for this architecture
+# Folder of the browser in a code asset, and therefore in Lambda's task folder.
 FOLDER = "browser"
 PLACE = f"/var/task/{FOLDER}"
 PREFIX = "browser-"
@@ -41,7 +41,10 @@ _LICENCE = "LICENSE"
 
 
 def obtain(root: Path, store: Path, integrity: str = INTEGRITY) -> Path:
-    """Return the folder with the packed browser. It is fetched if the cache lacks it."""
+    """Return the folder with the packed browser. The package is fetched if the cache lacks it.
+
+    Raises AssetError if its digest is not `integrity`.
+    """
     recipe = hashlib.sha256(Path(__file__).read_bytes() + integrity.encode()).hexdigest()
     kept = store / f"{PREFIX}{recipe[:32]}"
     if kept.is_dir():
@@ -53,13 +56,13 @@ def obtain(root: Path, store: Path, integrity: str = INTEGRITY) -> Path:
         pack(checked(_fetched(root, Path(draft)), integrity), folder)
         for old in store.glob(f"{PREFIX}*"):
             shutil.rmtree(old, ignore_errors=True)
-        with contextlib.suppress(OSError):  # another builder was faster, with the same result
+        with contextlib.suppress(OSError):  # another process was faster, with the same result
             folder.rename(kept)
     return kept
 
 
 def checked(package: bytes, integrity: str) -> bytes:
-    """Return the package unchanged. Raises AssetError if its digest differs."""
+    """Return `package` unchanged. Raises AssetError if its digest is not `integrity`."""
     digest = digest_of(package)
     if digest != integrity:
         raise AssetError(
@@ -73,7 +76,7 @@ def digest_of(package: bytes) -> str:
 
 
 def pack(package: bytes, folder: Path) -> None:
-    """Write the needed files of a package as one archive, with a manifest of their sizes."""
+    """Write the needed files of a package as one archive, and a manifest of their sizes."""
     import brotli
 
     # zstd unpacks in 0.4 s of CPU and takes 80 MB; brotli takes 1.1 s and 68 MB (measured
@@ -99,7 +102,10 @@ def pack(package: bytes, folder: Path) -> None:
 
 
 def _files_of(archive: bytes) -> dict[str, bytes]:
-    """Return libraries and fonts. Unpacking writes the font configuration."""
+    """Return the libraries and fonts in an archive, by name.
+
+    The font configuration is left out: it is written when the browser is unpacked.
+    """
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         names = [member.name for member in tar if member.isfile()]
         kept = [name for name in names if name.partition("/")[0] in (LIBRARIES, FONTS)]
@@ -118,7 +124,7 @@ def _read(tar: tarfile.TarFile, name: str) -> bytes:
 
 
 def _fetched(root: Path, folder: Path) -> bytes:
-    """Fetch the package with npm. Raises AssetError."""
+    """Fetch the package with npm, and return it. Raises AssetError."""
     found = node.folder()
     if found is None:
         raise AssetError(f"npm must fetch {PACKAGE}: install Node {node.VERSION_MIN} or newer")

@@ -1,9 +1,9 @@
 """The database over exports: Glue tables, an Athena workgroup, saved queries.
 
-Tables, columns and types come from orbweaver.model.columns. The exporter registers item tables
-(`items_…`) once a crawl has found items. Days are partitions by projection, so a day can be queried
-without registering it. The stack gives no role the permission to query; docs/query.md lists the
-permissions. Without queries this costs nothing.
+orbweaver.model.columns defines tables, columns and types. The exporter registers item tables
+(`items_…`) when a crawl has found items. Athena derives the partitions (days) from a query, so new
+days need no registration. The stack gives no role the permission to query; docs/query.md lists the
+permissions. Without queries the database costs nothing.
 
 Source: docs.aws.amazon.com/athena/latest/ug/workgroups-settings.html,
 docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-resource-glue-table.html.
@@ -53,7 +53,8 @@ class Catalogue(Construct):
         for table in TABLES:
             self._table(f"{_camel(table.name)}Table", glue_table(table.name, table, self.root))
         self.workgroup = self._workgroup(config, storage)
-        # MiniStack (1.5.33) lacks AWS::Athena::NamedQuery. `orbweaver query --saved` has the same.
+        # MiniStack (1.5.33) lacks AWS::Athena::NamedQuery. `orbweaver query --saved` runs the same
+        # queries.
         if not config.local:
             self._queries()
 
@@ -87,8 +88,8 @@ class Catalogue(Construct):
             description=f"Queries of what {config.stack_name} exported",
             recursive_delete_option=True,
             work_group_configuration=group.WorkGroupConfigurationProperty(
-                # Athena cancels a query that reads more, and bills the bytes read ($5 per TB).
-                # Clients cannot override these settings.
+                # Athena cancels a query that reads more bytes, and bills the bytes read ($5 per
+                # TB). Clients cannot override these settings.
                 bytes_scanned_cutoff_per_query=config.athena_bytes_max,
                 enforce_work_group_configuration=True,
                 publish_cloud_watch_metrics_enabled=True,
@@ -113,7 +114,7 @@ class Catalogue(Construct):
 
 
 def table_permissions(config: Config) -> iam.PolicyStatement:
-    """Allow a function to register and update item tables only."""
+    """Return the permission to register and update tables of items, and no others."""
     name = database_name(config.stack_name)
     parts = ("catalog", f"database/{name}", f"table/{name}/{ITEMS}*")
     arns = [f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}:{part}" for part in parts]
@@ -121,7 +122,7 @@ def table_permissions(config: Config) -> iam.PolicyStatement:
 
 
 def accept_registering(role: iam.Role, config: Config) -> None:
-    """Accept the finding about the wildcard in `table_permissions`."""
+    """Accept the rule pack's finding about the wildcard in `table_permissions`."""
     name = database_name(config.stack_name)
     part = f"table/{name}/{ITEMS}*"
     accept(

@@ -31,7 +31,7 @@ DAY_S = 86_400
 CDK_KEYS = frozenset({"cli-telemetry"})
 KEY_ARN = r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/(mrk-)?[0-9a-f-]{32,36}"
 POLICY_ARN = r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[!-~]{1,512}"
-# The retention periods that CloudWatch Logs accepts, in days.
+# The retention periods in days that CloudWatch Logs accepts.
 LOG_RETENTIONS_D = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827)
 # Cognito rejects a sign-in domain that contains one of these words.
 RESERVED = ("aws", "amazon", "cognito")
@@ -117,9 +117,9 @@ class Config:
     worker_enabled: str = choice(
         "yes", ("yes", "no"), "no: workers are off, and nothing is fetched; see `workers`"
     )
-    # 1,769 MB equal one CPU. A worker mostly waits for hosts, and AWS bills that time by memory, so
-    # it gets the least memory that suffices (infra/memory.py). Without waiting, more memory would
-    # be faster at equal cost.
+    # 1,769 MB equal one CPU. A worker usually waits for hosts, and AWS bills that time by memory.
+    # So a worker gets the least memory that it needs (infra/memory.py). Without waiting, more
+    # memory would be faster at equal cost.
     worker_memory_mb: int = number(
         MEMORY_MB, 256, 10_240, "memory of a worker in MB; CPU grows with it"
     )
@@ -213,40 +213,48 @@ class Config:
         "yes: host the console for users in two groups (look, steer): docs/console.md",
     )
 
-    # Not a context key: True if the app has found the stack in the account.
+    # No context key: True if the app has found the stack in the account.
     stack_exists: bool = False
 
-    # Constants that several constructs use, and with which the doctor compares a deployed stack.
+    # Constants that several constructs use. The doctor compares a deployed stack with them.
     #
-    # Crawling stops after one minute (a round). The rest is for the last requests.
+    # Crawling stops after one minute (a round). The remaining time is for the last requests.
     worker_timeout_s: ClassVar[int] = 120
     # By default, Lambda stops a function that feeds its own queue after about 16 hops. With
-    # `Allow`, depth, budget and `orbweaver workers off` limit the loop.
+    # `Allow`, only depth, budget and `orbweaver workers off` end such a loop.
     recursive_loop: ClassVar[str] = "Allow"
-    # Lambda may receive a message without processing it if the account's concurrency is used up.
+    # Deliveries before a message becomes a dead letter. If the account's concurrency is used up,
+    # Lambda can receive a message without processing it, and that counts.
     receive_max: ClassVar[int] = 5
-    # A dead letter's age counts from when the message was first sent. 14 days is SQS's maximum.
+    # A message that becomes a dead letter keeps its age, so dead letters have a longer retention.
+    # 14 days is SQS's maximum.
     queue_retention_d: ClassVar[int] = 4
     dead_letter_retention_d: ClassVar[int] = 14
-    # One minute of crawling (a round), a last request, a last page, and saving the results.
+    # One minute of crawling (a round), and time for a last request, a last page, and saving the
+    # results.
     renderer_timeout_s: ClassVar[int] = 240
-    # 1,769 MB equal one CPU, which four pages at a time use fully.
+    # 1,769 MB equal one CPU. Rendering four pages at a time uses one CPU fully.
     renderer_memory_mb: ClassVar[int] = 2_048
-    # Space for the browser (214 MB unpacked), for Chromium's files (there is no shared memory), and
-    # for pages' files. Lambda's default is 512 MB.
+    # Space for the browser (214 MB unpacked), for Chromium's files (functions have no shared
+    # memory), and for files of pages. Lambda's default is 512 MB.
     renderer_storage_mb: ClassVar[int] = 1_024
     exporter_memory_mb: ClassVar[int] = 1_024
-    # The files of one part of an export have 256 MiB together (`part_bytes_max`, four times). Rows
-    # wait uncompressed for Parquet, at most 512 MiB per table (SHRINKS_BY_MAX). 100,000 pages take
-    # 66 MB, so Lambda's default of 512 MB would mostly suffice.
+    # The files of one part of an export have at most 256 MiB together (four times
+    # `part_bytes_max`). Rows for Parquet files are kept uncompressed until then, at most 512 MiB
+    # per table (SHRINKS_BY_MAX). 100,000 pages take 66 MB, so Lambda's default of 512 MB usually
+    # suffices.
     exporter_storage_mb: ClassVar[int] = 2_048
     exporter_timeout_s: ClassVar[int] = 300
-    # Athena cancels a query that reads more, and bills the bytes read, $5 a TB: so 5 cents.
+    # Athena cancels a query that reads more bytes, and bills the bytes read, $5 per TB: at most 5
+    # cents.
     athena_bytes_max: ClassVar[int] = 10_000_000_000
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Config:
-        """Read CDK context. Raises ConfigError for an unknown key or invalid value."""
+        """Create the settings from CDK context.
+
+        Raises ConfigError for an unknown key or invalid value.
+        """
         given = {key: value for key, value in context.items() if is_ours(key)}
         known = {item.name: item for item in fields(cls) if item.metadata}
         for key, value in given.items():
@@ -291,7 +299,7 @@ class Config:
             raise unfit("sftp_host_key", self.sftp_host_key, str(error)) from error
         try:
             folder = self.sftp_settings["sftp_folder"]
-        except ValueError as error:  # the port, or the brackets of an address
+        except ValueError as error:  # an invalid port, or invalid brackets of an address
             raise unfit("sftp_url", self.sftp_url, str(error)) from error
         if ".." in folder.split("/"):
             raise unfit("sftp_url", self.sftp_url, "set a folder without ..")
@@ -307,7 +315,7 @@ class Config:
             fix = f"the address of its sign-in page must not contain {found!r}: choose another name"
             raise unfit("stack_name", self.stack_name, fix)
 
-    # On AWS, crawling private addresses would open the account's network to all senders of seeds.
+    # On AWS, this would open the account's network to all who can send seeds.
     def _check_addresses(self) -> None:
         if self.allow_addresses and not self.local:
             raise unfit("allow_addresses", self.allow_addresses, "omit it, or add -c target=local")
@@ -342,7 +350,10 @@ class Config:
 
     @property
     def tls_only(self) -> bool:
-        """True if plain HTTP is rejected. Emulators support only HTTP, so they would fail."""
+        """True if queues, topics and the bucket reject plain HTTP.
+
+        Emulators support only plain HTTP.
+        """
         return not self.local
 
     @property
@@ -352,7 +363,7 @@ class Config:
 
     @property
     def is_frugal(self) -> bool:
-        """True if the stack omits resources that cost money while idle."""
+        """True if the stack leaves out resources that cost money while idle."""
         return self.frugal == "yes"
 
     @property
@@ -369,19 +380,23 @@ class Config:
 
     @property
     def batch_window_s(self) -> int:
-        """Seconds to collect a batch. On AWS, batches of more than ten messages need a window."""
+        """Seconds that Lambda collects messages for a batch.
+
+        On AWS, batches of more than ten messages require at least one second.
+        """
         return 0 if self.local else 1
 
     @property
     def export_span(self) -> str:
-        """The exported span: the day before (`day`), or the current day so far (`hour`)."""
+        """Span of a scheduled export: the day before (`day`), or the day so far (`hour`)."""
         return "day" if re.fullmatch(ONCE_A_DAY, self.exporter_cron) else "hour"
 
     @property
     def sftp_settings(self) -> dict[str, str]:
-        """The functions' settings for `sftp_url`. Raises ValueError for a bad port or address.
+        """The settings of functions that `sftp_url` contains.
 
-        As in curl's URLs, `/~/folder` is relative to the login folder, `/folder` is absolute.
+        Raises ValueError for a bad port or address. As in curl's URLs, `/~/folder` is relative to
+        the login folder, and `/folder` is absolute.
         """
         url = urlsplit(self.sftp_url)
         return {
@@ -395,23 +410,24 @@ class Config:
 
     @property
     def functions_run_on(self) -> Runtime:
-        """The functions' runtime. An emulator runs functions on this machine."""
+        """The runtime of the functions. An emulator runs functions on this machine."""
         return Runtime.parse(host_runtime() if self.local else AWS_RUNTIME, native=self.local)
 
     @property
     def renderer_runs_on(self) -> Runtime:
-        """The renderer's runtime. The browser exists for one architecture only."""
+        """The runtime of the renderer. The browser exists for one architecture only."""
         runtime = self.functions_run_on
         return runtime if self.local else replace(runtime, architecture=ARCHITECTURE)
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables of all functions. Defaults of functions are omitted."""
+        """Return the environment variables that all functions get. Default values are left out."""
         kept_d = self.queue_retention_d + NEWER_WAIT_D + self.dead_letter_retention_d + 1
         values = {
             "stack": self.stack_name,
             "receive_max": str(self.receive_max),
             "page_retention_s": str(self.page_retention_d * DAY_S),
-            # The record of a processed message (ledger) outlives every copy of the message.
+            # The record of a processed message (ledger) must exist longer than any copy of the
+            # message.
             "ledger_retention_s": str(kept_d * DAY_S),
         }
         if self.body_bytes_max != Settings().body_bytes_max:
@@ -443,7 +459,7 @@ def describe() -> str:
 
 
 def is_ours(key: str) -> bool:
-    """True for a context key of Orbweaver, False for CDK's own."""
+    """Return True for a context key of Orbweaver, False for a key of CDK."""
     return key not in CDK_KEYS and not any(sign in key for sign in ":@/")
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 HANDLER = "console"
-MEMORY_MB = 1024  # starting a container needs only CPU, which grows with memory
+MEMORY_MB = 1024  # starting a container needs only CPU, which Lambda grants in proportion to memory
 TIMEOUT_S = 28  # the gateway waits 30 s
 LOGGED = {
     "requestId": "$context.requestId",
@@ -45,7 +45,7 @@ LOGGED = {
     "error": "$context.authorizer.error",
 }
 PASSWORD_CHARS_MIN = 12
-TOKEN_MINUTES = 60  # the console keeps no refresh token
+TOKEN_MINUTES = 60  # after that a user signs in again: the console keeps no refresh token
 MEANINGS = {
     Group.LOOK: "view crawls in the console",
     Group.STEER: "view, start, change and end crawls in the console",
@@ -53,7 +53,7 @@ MEANINGS = {
 
 
 class HostedConsole(Construct):
-    """The gateway, its authorizer, and the function. `url` is the console's address."""
+    """The gateway, its authorizer, and the function. `url` is the address of the console."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -76,12 +76,13 @@ class HostedConsole(Construct):
                 "CONSOLE_CLIENT": self.sign_in.client.ref,
                 "CONSOLE_PAGES": self.sign_in.pages,
             },
-            # The API's permissions, plus counting messages and reading dead letters. Only IAM
-            # identities may invoke the API's function, so the console has its own.
+            # The API's permissions, and those for counting messages and reading dead letters. Only
+            # IAM identities are allowed to invoke the API's function, so the console has its own
+            # function.
             permissions=[
                 *api_permissions(site),
                 allow(["sqs:GetQueueAttributes"], *counted),
-                # Dead letters are read, and made visible again.
+                # Dead letters are read, and then made visible again.
                 allow(
                     ["sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"],
                     frontier.dead_letters.queue_arn,
@@ -104,7 +105,8 @@ class HostedConsole(Construct):
             self,
             "Stage",
             api_id=self.gateway.ref,
-            # Paths and files are therefore the same as in the local console.
+            # A stage without a name in URLs, so paths and files are the same as in the local
+            # console.
             stage_name="$default",
             auto_deploy=True,
             access_log_settings=apigateway.CfnStage.AccessLogSettingsProperty(
@@ -115,7 +117,7 @@ class HostedConsole(Construct):
                 throttling_burst_limit=BURST_MAX,
             ),
             # Each route has its own limit, so strangers on public routes do not slow users down.
-            # Browsers cache the files, so a visit needs few requests.
+            # Browsers cache the files, so a user sends few requests.
             route_settings={
                 key: {
                     "ThrottlingRateLimit": RATE_MAX,
@@ -187,10 +189,10 @@ class HostedConsole(Construct):
 
 
 class SignInPages(Construct):
-    """A user pool with two groups, and its sign-in pages. `url` is the console's address.
+    """A user pool with two groups, and its sign-in pages. `url` is the address of the console.
 
-    An administrator creates users; there is no sign-up. A user in neither group has no access.
-    Users and groups outlive the stack if stored data does (`removal`). No cost while idle: no
+    Only administrators create users: there is no sign-up. A user in neither group has no access. If
+    stored data outlives the stack (`removal`), users and groups do, too. No cost while idle: no
     advanced security, no text messages.
     """
 
@@ -243,8 +245,8 @@ class SignInPages(Construct):
             username_configuration=cognito.CfnUserPool.UsernameConfigurationProperty(
                 case_sensitive=False
             ),
-            # CloudFormation cannot roll back a failed first create of a protected pool, so the pool
-            # is protected from the second deployment on.
+            # CloudFormation cannot roll back a failed first creation of a protected pool. So the
+            # pool is protected from the second deployment on.
             deletion_protection="ACTIVE" if config.kept and config.stack_exists else "INACTIVE",
         )
         pool.apply_removal_policy(removal_of(config))
@@ -265,8 +267,8 @@ class SignInPages(Construct):
             "Application",
             user_pool_id=self.pool.ref,
             client_name="console",
-            # A browser cannot keep a secret, so the application signs in with a code and PKCE. It
-            # gets no token by a password.
+            # An application in a browser cannot keep a secret. So it signs in with a code and PKCE,
+            # and cannot get a token by a password.
             generate_secret=False,
             allowed_o_auth_flows=["code"],
             allowed_o_auth_flows_user_pool_client=True,

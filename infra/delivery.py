@@ -35,7 +35,7 @@ HANDLER = "delivery"
 MEMORY_MB = 1_024
 TIMEOUT_S = 900
 VISIBILITY_TIMEOUTS = 6
-AT_ONCE = 2  # the minimum of Lambda; more connections would share the same bandwidth
+AT_ONCE = 2  # Lambda's minimum; more connections would share the same bandwidth
 RETENTION_D = 7
 SOURCE, EXPORTED = "orbweaver", "ExportCompleted"
 
@@ -55,8 +55,9 @@ class Delivery(Construct):
             dead_letters=self.dead_letters,
         )
         # Lambda repeats an asynchronous invocation only twice within three minutes, but a failed
-        # server is down for longer. A queue repeats after one minute, later hourly, for a day in
-        # all. Then the message goes to the dead-letter queue, which has an alarm.
+        # server is usually down for longer. The queue delivers a failed message again after one
+        # minute, and finally every hour, for a day in all. Then the message goes to the dead-letter
+        # queue, which has an alarm.
         self.queue = work_queue(self, "Queue", name, config, keeping)
         needs = Needs(
             handler=HANDLER,
@@ -65,7 +66,7 @@ class Delivery(Construct):
             uses=("BUCKET",),
             settings=self._settings(config),
             permissions=self._permissions(config, storage),
-            # A long delivery continues with a message to its own queue.
+            # A delivery that takes too long for one invocation sends a message to its own queue.
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             libraries="files",
         )
@@ -109,7 +110,7 @@ class Delivery(Construct):
         return given
 
     def _listen(self, storage: Storage) -> None:
-        """Queue the export events of this stack's bucket, because stacks share the bus."""
+        """Queue export events of this stack's bucket only, because stacks share the event bus."""
         events.Rule(
             self,
             "Rule",

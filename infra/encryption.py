@@ -1,8 +1,8 @@
-"""Encryption of stored data with the user's own key (`kms_key`).
+"""Encryption of stored data with the user's own KMS key (`kms_key`).
 
-Without the key, all data is encrypted at rest with keys that AWS owns, free of charge. The key
-encrypts tables, bucket, queues, log groups, topics and query results. Secrets are excluded: their
-owner chooses a key.
+Without such a key, AWS encrypts all data at rest with keys that it owns, free of charge. The user's
+key encrypts tables, bucket, queues, log groups, topics and query results. Secrets are excluded:
+their owner chooses a key for them.
 
 Source: docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html,
 …/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html,
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 GENERATE = "generate"
-DATA_KEY_REUSE_S = 3_600  # fewer requests to KMS
+DATA_KEY_REUSE_S = 3_600  # an hour, so that SQS sends fewer requests to KMS
 DECRYPT, DATA_KEY = "kms:Decrypt", "kms:GenerateDataKey"
-# Actions on stored data that also require permission for the key. Reading needs `Decrypt`. Sending
-# to a queue and writing to the bucket also need `GenerateDataKey`. For tables, a caller only
-# decrypts the table's key.
+# Prefixes of the actions on stored data that also require a permission for the key. Reading needs
+# `Decrypt`. Sending to a queue and writing to the bucket also need `GenerateDataKey`. For tables, a
+# caller only decrypts the table's key.
 READING = ("dynamodb:", "s3:GetObject", "sqs:ReceiveMessage")
 WRITING = ("s3:PutObject", "sqs:SendMessage")
 
 
 class Encryption(Construct):
-    """The key, and its use by the stack."""
+    """The key, and its use by all resources and roles of the stack."""
 
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
@@ -56,7 +56,7 @@ class Encryption(Construct):
             self.arn = self._generated(config).key_arn
 
     def apply(self) -> None:
-        """Encrypt all resources of the finished stack, and let its roles use the key."""
+        """Encrypt all resources of the finished stack, and allow its roles to use the key."""
         if not self.arn:
             return
         for construct in Stack.of(self).node.find_all():
@@ -97,17 +97,19 @@ class Encryption(Construct):
             "Key",
             description=f"What {config.stack_name} stores",
             enable_key_rotation=True,
-            # Without the key, data that outlives the stack could not be read.
+            # Without the key, data that outlives the stack could not be read. So the key is kept if
+            # the data is.
             removal_policy=removal_of(config),
         )
-        # The owner of any other key writes its policy: docs/privacy.md.
+        # This stack sets the policy of its own key only. For any other key, its owner does:
+        # docs/privacy.md.
         for statement in _service_statements(Stack.of(self)):
             key.add_to_resource_policy(statement)
         return key
 
 
 def needed(policies: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the key permissions that a role needs for its policies."""
+    """Return the actions on the key that a role needs because of its policies."""
     allowed = {
         action
         for policy in policies
@@ -134,7 +136,7 @@ def _bucket_encryption(arn: str) -> s3.CfnBucket.BucketEncryptionProperty:
 
 
 def _service_statements(stack: Stack) -> list[iam.PolicyStatement]:
-    """Return statements of the key's policy for services that act without a role of the stack."""
+    """Return statements of the key's policy for services that use no role of the stack."""
     groups = f"arn:{Aws.PARTITION}:logs:{stack.region}:{stack.account}:log-group:*"
     account = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
     # In a key's own policy, `*` means that key.
@@ -160,7 +162,7 @@ def _service_statements(stack: Stack) -> list[iam.PolicyStatement]:
             conditions=account,
         ),
         iam.PolicyStatement(
-            sid="Rules",  # they send failed events to a queue
+            sid="Rules",  # EventBridge rules send failed events to a queue
             principals=[iam.ServicePrincipal("events.amazonaws.com")],
             actions=[DECRYPT, f"{DATA_KEY}*"],
             resources=["*"],

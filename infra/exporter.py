@@ -1,8 +1,8 @@
 """The exporter: writes days of page records to the bucket, every night and on request.
 
-An event starts a run and splits it into units of work. A queue passes these to the same function
-one at a time, so other units succeed if one fails. Failing events and failing units end in separate
-dead-letter queues. A missing day needs an operator.
+An event starts a run and splits it into units of work. A queue delivers each unit to the same
+function, so if one unit fails, the others succeed. Failed events and failed units go to separate
+dead-letter queues. An operator must export a missing day again.
 
 Source: docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html,
 docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html.
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from infra.storage import Storage
 
 HANDLER = "exporter"
-# A message returns one minute after its invocation must have ended. AWS recommends six timeouts,
-# which would lose up to an hour and a half per crash. The event source limits the concurrency, so
-# messages are rarely throttled.
+# A message is delivered again one minute after the longest possible invocation. AWS recommends six
+# times the timeout, but then a crash would cost up to an hour and a half. The event source limits
+# the concurrency, so messages are rarely throttled.
 HIDDEN_S = 60
-# glibc keeps freed memory per thread, and Lambda kills functions that use too much. With this
-# setting, `make export-scale` exports a million pages in 256 MB.
+# glibc keeps freed memory for each thread, and Lambda kills functions that use too much memory.
+# With this setting, `make export-scale` exports a million pages in 256 MB.
 ALLOCATORS = {"MALLOC_ARENA_MAX": "2"}
 ORDERS_KEPT_D = 4
 
@@ -72,7 +72,7 @@ class Exporter(Construct):
             },
             environment=ALLOCATORS,
             permissions=self._permissions(config, storage),
-            # A unit that cannot finish in time sends a message for the rest.
+            # A unit that takes too long for one invocation sends a message to its own queue.
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             libraries="files",
         )
@@ -118,7 +118,8 @@ class Exporter(Construct):
             schedule_expression=config.exporter_cron,
             schedule_expression_timezone="UTC",
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            # Without an input, the event contains its time, so a repeated event means the same day.
+            # Without an input, the event contains its own time, so a repeated event requests the
+            # same day.
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=self.function.function_arn,
                 role_arn=role.role_arn,

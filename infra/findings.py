@@ -1,6 +1,7 @@
 """Accepted findings of security rule packs, each with its resource and reason.
 
-The packs run in the tests, not at deployment. CDK stores the accepted findings for them.
+The packs run in the tests, not in a deployment. CDK stores the accepted findings for them in the
+template's metadata.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ FENCED = "File names depend on days and crawls; the prefix is the narrowest poss
 
 
 def accept(construct: Construct, rule: str, reason: str) -> None:
-    """Accept a rule's finding about a construct and its children."""
+    """Accept a rule's finding about a construct and the constructs in it."""
     Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
 
 
 def accept_files(role: Construct, folder: str) -> None:
-    """Accept that a role may use every file in a folder."""
+    """Accept the finding that a role is allowed to use every file in a folder."""
     accept(role, f"AwsSolutions-IAM5[Resource::{folder}*]", FENCED)

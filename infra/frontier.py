@@ -1,9 +1,9 @@
 """The queues: seeds, packs (batches of URLs to crawl, express or render), dead letters.
 
-People and programs send seeds to the seed queue, whose messages are read only as seeds. Only the
-stack's own functions may send packs. The render queue, for packs that need a browser, exists only
-with `rendering=yes`. Failed invocations have queues of their own, each with an alarm. Such a queue
-receives failures of the caller (a schedule, the event bus) and of the function.
+People and programs send seeds to the seed queue. Its messages are read only as seeds. Only the
+stack's own functions are allowed to send packs. The render queue is for packs that need a browser,
+and exists only with `rendering=yes`. Failed invocations have queues of their own, each with an
+alarm. Such a queue receives failures of the caller (a schedule, the event bus) and of the function.
 
 Source: docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html,
 docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html,
@@ -25,12 +25,12 @@ from infra.findings import accept
 if TYPE_CHECKING:
     from infra.config import Config
 
-# A batch that Lambda retries after throttling must still be invisible, so the visibility timeout is
-# at least 6 times the consumer's timeout plus the batching window.
+# Visibility timeout of a queue, as a multiple of its consumer's timeout (plus the batching window).
+# A batch that Lambda retries after throttling must still be invisible.
 VISIBILITY_TIMEOUTS = 6
 MESSAGE_BYTES_MAX = 1_048_576
 RETRIES = 2
-# Events older than this are dropped, because their work is out of date by then.
+# Lambda drops events older than this, because their work is out of date by then.
 EVENT_S_MAX = 6 * 3_600
 FAILURES_KEPT_D = 14
 
@@ -41,13 +41,13 @@ class Frontier(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
         prefix = config.stack_name
-        # A frugal stack has no express queue, which Lambda would poll permanently. The crawl queue
-        # serves as both.
+        # A frugal stack has no express queue, because Lambda would poll it permanently, which costs
+        # money. The crawl queue also serves as its express queue.
         lanes = ["Crawl"] if config.is_frugal else ["Crawl", "Express"]
         rendering = ["Render"] if config.renders else []
         named = (*lanes, "Seeds", *rendering)
-        # Names by CloudFormation are impossible: the dead-letter queue and its source queues name
-        # each other.
+        # CloudFormation cannot name these queues: the dead-letter queue refers to its source queues
+        # by name, and they refer to it.
         sources = [f"{prefix}-{lane.lower()}" for lane in named]
         stack = Stack.of(self)
         arns = [
@@ -81,7 +81,7 @@ class Frontier(Construct):
 
     @property
     def packs(self) -> tuple[sqs.Queue, ...]:
-        """The queues that receive packs from functions."""
+        """The queues to which functions send packs."""
         rendering = () if self.render is None else (self.render,)
         return (self.crawl, self.express, *rendering)
 
@@ -104,14 +104,15 @@ class FailedCalls(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, config: Config) -> None:
         super().__init__(scope, construct_id)
-        # One queue, because alarms cost per metric. A message names its function.
+        # One queue for both functions, because alarms cost per metric. A message contains its
+        # function's name.
         self.queue = failures_queue(self, "Queue", f"{config.stack_name}-failed-calls", config)
 
 
 def failures_queue(
     scope: Construct, construct_id: str, name: str, config: Config, *, of_queue: bool = False
 ) -> sqs.Queue:
-    """Make a queue for failed invocations, or (`of_queue`) for a queue's dead letters."""
+    """Create a queue for failed invocations or, if `of_queue`, for a queue's dead letters."""
     queue = sqs.Queue(
         scope,
         construct_id,
@@ -129,7 +130,10 @@ def failures_queue(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """Retention and retries of a queue. `hidden_s` is the visibility timeout."""
+    """Retention and retries of a queue.
+
+    `hidden_s` is the visibility timeout. `receive_max` deliveries make a message a dead letter.
+    """
 
     hidden_s: int
     kept_d: int
@@ -157,7 +161,10 @@ def work_queue(
 
 
 def retry(scope: Construct, function: lambda_.Function, failures: sqs.Queue) -> None:
-    """Configure Lambda's retries and failure queue. The role must allow sending to it."""
+    """Configure Lambda's retries of a function, and the queue for its failed invocations.
+
+    The function's role must be allowed to send to that queue.
+    """
     lambda_.CfnEventInvokeConfig(
         scope,
         "Retries",

@@ -1,4 +1,4 @@
-"""Context keys: their types, parsing and error messages."""
+"""Context keys (settings of a deployment, `cdk deploy -c key=value`): types, parsing and errors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from dataclasses import Field
 
-# Errors hide these values, because a person may have typed the secret instead of its name.
+# Keys whose values are not shown in errors, because a person may have given the secret itself
+# instead of its name.
 SECRETS = ("proxy_secret", "webhook_secret", "sftp_secret", "sftp_url")
-# A whole ARN includes the six characters that AWS appends to the name.
+# ARN of a secret. A whole ARN includes the six characters that AWS appends to the secret's name.
 ARN = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}"
-# Keys of earlier versions, and their replacement: usually a constant in the code. Limits of the
-# functions were keys too, and are fields of `Settings`.
+# Keys of earlier versions, and what replaces each: usually a constant in the code. Earlier keys for
+# limits of the functions are not in this list, because they are fields of `Settings`.
 REMOVED = {
     "alarm_key": "kms_key, which also encrypts the alarm topic",
     "closed_ports": "allow_addresses, which lists the ports of this machine that crawls may reach",
@@ -59,7 +60,10 @@ class ConfigError(Exception):
 
 
 def number(default: int, low: int, high: int, meaning: str, *, local: int | None = None) -> int:
-    """A key whose value is an integer within bounds."""
+    """Define a key whose value is an integer from `low` to `high`.
+
+    `local` is the default with an emulator, if it differs.
+    """
     rule = {"low": low, "high": high, "meaning": meaning, "local": local}
     return field(default=default, metadata=rule)
 
@@ -72,13 +76,16 @@ def text(
     takes: str = "printable ASCII",
     local: str | None = None,
 ) -> str:
-    """A key whose value is a text that matches a pattern. `takes` describes the pattern."""
+    """Define a key whose value is a text that matches `pattern`. `takes` describes it in errors."""
     rule = {"pattern": pattern, "takes": takes, "meaning": meaning, "local": local}
     return field(default=default, metadata=rule)
 
 
 def secret(meaning: str, *, also: str = "", local: str | None = None) -> str:
-    """A key whose value is a secret's name or ARN. `also` is one more accepted word."""
+    """Define a key whose value is a secret's name or ARN.
+
+    `also` is a word that is accepted, too.
+    """
     return text(
         "",
         meaning,
@@ -89,13 +96,13 @@ def secret(meaning: str, *, also: str = "", local: str | None = None) -> str:
 
 
 def choice(default: str, options: tuple[str, ...], meaning: str, **local: str) -> str:
-    """A key whose value is one of several words."""
+    """Define a key whose value is one of the words in `options`."""
     takes = " or ".join(options)
     return text(default, meaning, pattern="|".join(options), takes=takes, **local)
 
 
 def convert(item: Field[Any], value: object) -> int | str:
-    """Convert a key's value. Raises ConfigError if it is invalid."""
+    """Convert the value of a key. Raises ConfigError if the value is invalid."""
     rule = item.metadata
     if "low" in rule:
         digits = str(value)
@@ -111,13 +118,13 @@ def convert(item: Field[Any], value: object) -> int | str:
 
 
 def unfit(key: str, value: object, fix: str) -> ConfigError:
-    """Return the error for an invalid value. `fix` is the remedy."""
+    """Return the error for an invalid value. `fix` is the remedy, such as "give a word"."""
     shown = "…" if key in SECRETS else value
     return ConfigError(f"context key {key}={shown} is invalid: {fix}")
 
 
 def unknown(key: str, value: object, known: Iterable[str]) -> ConfigError:
-    """Return the error for an unknown key: what replaced it, or the closest known key."""
+    """Return the error for an unknown key. It names what replaced the key, or a similar key."""
     place = REMOVED.get(key)
     if place is None and key in Settings.__dataclass_fields__:
         place = f"Settings.{key} in functions/orbweaver/model/settings.py"

@@ -1,7 +1,7 @@
-"""Memory that a worker or renderer needs: the sum of all that its settings allow at once.
+"""Memory that a worker or renderer needs at most: the sum of all that its settings allow at once.
 
-Measured: a container before its first batch has 74 MB resident, and its reader process 27 MB. The
-modules named below limit the other parts.
+Measured: a container before its first batch has 74 MB resident, and its process for reading pages
+27 MB. The modules imported below limit the remaining parts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ PROGRAMS_MB = 101
 
 
 def needed_mb(settings: Settings, *, renders: bool = False) -> tuple[int, str]:
-    """Return the MB that a worker or (`renders`) a renderer may need at once, and their sum."""
+    """Return the MB that a worker, or a renderer if `renders`, may need at once.
+
+    The second value shows how they add up, in words.
+    """
     parts = _parts(settings)
     if renders:
         limits = RenderLimits()
@@ -40,11 +43,11 @@ def needed_mb(settings: Settings, *, renders: bool = False) -> tuple[int, str]:
 
 def _parts(settings: Settings) -> dict[str, int]:
     """Return the parts that can be in memory at once: MB by description."""
-    # The first bytes of every fetched body, and the rest of a few large ones.
+    # The first bytes of every body being fetched, and all bytes of a few large bodies.
     small = ceil(settings.fetch_concurrency * SMALL_BYTES / MB)
     large = ceil(settings.large_bodies * settings.body_bytes_max / MB)
     sitemaps = ceil((SITEMAPS_AT_ONCE * settings.sitemap_bytes_max + KEPT_BYTES_MAX) / MB)
-    # The file's buffer grows by eighths.
+    # The buffer for the file grows by an eighth at a time.
     file = ceil(9 / 8 * settings.segment_bytes_max / MB)
     claims = ceil((CLAIMS_BYTES_MAX + LOADING_BYTES_MAX) / MB)
     return {

@@ -1,8 +1,8 @@
 """Alarms (watch.py), their topic, and the dashboard: all data for operating a crawl, on one page.
 
-The dashboard shows from top to bottom: alarms, speed, backlog, outcomes of URLs, load on sites,
-internal failures, cost. Three dashboards with up to 50 metrics each are free, and this one stays
-within that.
+The dashboard shows, from top to bottom: alarms, speed, backlog, outcomes of URLs, load on sites,
+internal failures, cost. Three dashboards with up to 50 metrics each are free, and this dashboard
+stays below that limit.
 
 Source: docs.aws.amazon.com/sns/latest/dg/sns-key-management.html,
 aws.amazon.com/cloudwatch/pricing.
@@ -81,11 +81,12 @@ class Monitoring(Construct):
             )
 
     def _topic(self, config: Config) -> sns.Topic:
-        # The topic contains names and numbers of the stack, no crawled data, so it has no own key,
-        # which costs $1 a month. `kms_key` also encrypts the topic. With AWS's key for topics,
-        # alarms cannot publish.
+        # Messages of the topic contain names and numbers of the stack and no crawled data. So the
+        # topic has no key of its own, which would cost $1 a month. `kms_key` also encrypts the
+        # topic. With the key that AWS provides for topics, alarms cannot publish.
         topic = sns.Topic(self, "Alarms", enforce_ssl=config.tls_only)
-        # An explicit policy replaces the default, which lets the account's alarms publish.
+        # This policy replaces the default policy, which allows all alarms of the account to
+        # publish.
         topic.add_to_resource_policy(
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
@@ -116,8 +117,9 @@ class Monitoring(Construct):
             comparison_operator=operators.LESS_THAN_THRESHOLD
             if silence
             else operators.GREATER_THAN_THRESHOLD,
-            # Missing data means that nothing ran, as in an idle stack. Only an alarm about silence
-            # treats it as a problem. A new stack starts without data and raises no alarm.
+            # Missing data means that nothing ran, as in an idle stack. So it raises no alarm,
+            # except an alarm about missing data: its state changes to INSUFFICIENT_DATA. A new
+            # stack begins in this state, so the state does not change and no alarm is raised.
             treat_missing_data=missing.MISSING if silence else missing.NOT_BREACHING,
             alarm_description=f"{watch.meaning}. Run: {watch.command}",
         )
@@ -249,7 +251,10 @@ def _latency(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
 
 
 def _failures(parts: OrbweaverStack) -> cloudwatch.LogQueryWidget:
-    """Show reasons of failed URLs, read from the log. Each view costs $0.005 per GB of log."""
+    """Show reasons of failed URLs, which are read from the log.
+
+    Each view costs $0.005 per GB of log.
+    """
     sums = ", ".join(f"sum({field_of(reason)}) as {reason}" for reason in FAILURES)
     return cloudwatch.LogQueryWidget(
         title="Failed URLs by reason",
@@ -262,7 +267,7 @@ def _failures(parts: OrbweaverStack) -> cloudwatch.LogQueryWidget:
 
 
 def _crawling(parts: OrbweaverStack) -> dict[str, Worker | Renderer]:
-    """Return the functions that send requests to sites."""
+    """Return the functions that send requests to sites, by label."""
     renderer = {} if parts.renderer is None else {"renderers": parts.renderer}
     return {"workers": parts.worker, **renderer}
 

@@ -1,8 +1,8 @@
 """The Node for CDK's command line and for jsii, the bridge from Python to CDK.
 
-A Node that pip installed with this interpreter is preferred, so an old system version is never
-used. Otherwise it is the machine's, if that is new enough and has npm. This module uses the
-standard library only, because the set-up of a checkout runs it before anything is installed.
+A Node that pip installed with this interpreter is preferred to the machine's Node, which may be
+old. The machine's Node is used if it is new enough and has npm. This module uses the standard
+library only, because the set-up of a checkout runs it before anything is installed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-VARIABLE = "JSII_NODE"  # jsii reads it, instead of searching `node` on the PATH
+VARIABLE = "JSII_NODE"  # jsii runs the Node that it names, instead of the first one on PATH
 # The oldest tested version (docs/install.md). For an unsupported version, jsii prints a dozen lines
 # of warnings that hide the actual error.
 VERSION_MIN = 20
@@ -34,7 +34,7 @@ def wheel_node() -> Path | None:
 
 
 def machine_node() -> Path | None:
-    """Return the folder of the PATH's first Node. Returns None if it is too old or has no npm."""
+    """Return the folder of the first Node on PATH, or None if it is too old or has no npm."""
     node = shutil.which("node")
     if node is None or _version(node) < VERSION_MIN:
         return None
@@ -43,7 +43,7 @@ def machine_node() -> Path | None:
 
 
 def npm(node: Path) -> list[str]:
-    """Return the npm command of a folder's `node`, or [] without one."""
+    """Return the command for the npm of a folder's `node`, or [] if the folder has none."""
     own = node.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     if own.exists():
         return [str(node / "node"), str(own)]
@@ -52,8 +52,11 @@ def npm(node: Path) -> list[str]:
 
 
 def use_wheel_node() -> None:
-    """Point jsii to the wheel's Node, unless one is configured. Call before importing aws_cdk."""
-    # The import starts jsii.
+    """Make jsii use the Node of the wheel, unless one is configured.
+
+    Call before importing aws_cdk.
+    """
+    # Importing aws_cdk starts jsii, which reads these variables.
     for name, value in UNWARNED.items():
         os.environ.setdefault(name, value)
     found = wheel_node()
@@ -62,7 +65,7 @@ def use_wheel_node() -> None:
 
 
 def _version(node: str) -> int:
-    """Return a Node's major version, or 0 if it cannot be read."""
+    """Return the major version of a Node, or 0 if it cannot be read."""
     try:
         said = subprocess.run(  # noqa: S603 - the program that is to be used, by its path
             [node, "--version"],

@@ -1,8 +1,8 @@
 """The notifier: calls a crawl's webhook when the crawl has ended.
 
-It exists only with `webhook_secret`, the key that signs every request. The default is off, because
-a key made by the stack (`generate`) costs $0.40 a month, idle or not. A failing webhook neither
-changes nor delays a crawl's end.
+It exists only with `webhook_secret`, the key that signs every request. It is off by default,
+because a key that the stack creates (`generate`) costs $0.40 a month, even if unused. A failing
+webhook does not change or delay the end of a crawl.
 
 Source: docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html.
 """
@@ -34,7 +34,7 @@ SOURCE, COMPLETED = "orbweaver", "CrawlCompleted"
 
 
 class Notifier(Construct):
-    """The function that calls webhooks, its key, and the rule that invokes it."""
+    """The function that calls webhooks, its signing key, and the rule that invokes the function."""
 
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
@@ -65,11 +65,12 @@ class Notifier(Construct):
         self._listen(config, failed_calls)
 
     def _listen(self, config: Config, failed_calls: FailedCalls) -> None:
-        """Invoke the function when a crawl of this stack with a webhook has ended."""
+        """Invoke the function when a crawl of this stack ends that has a webhook."""
         events.Rule(
             self,
             "Rule",
-            # All stacks of an account share the bus.
+            # The pattern contains the stack's name, because all stacks of an account share the
+            # event bus.
             event_pattern=events.EventPattern(
                 source=[SOURCE],
                 detail_type=[COMPLETED],
@@ -85,7 +86,7 @@ class Notifier(Construct):
         )
 
     def _generated(self) -> str:
-        """Make a key that is removed with the stack. Return its ARN."""
+        """Create a signing key that is removed with the stack. Return its ARN."""
         made = secretsmanager.CfnSecret(
             self,
             "Secret",

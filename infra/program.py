@@ -1,8 +1,8 @@
 """A Lambda function with its own role, log group, limits and code.
 
-A role contains only the listed statements: no managed policy, and no `grant_…` helper, which would
-allow more than the code uses. The log group is created before the function, because the role cannot
-create log groups.
+A role contains only the statements that the function needs. It has no managed policy, and CDK's
+`grant_…` helpers are not used, because both would allow more. The log group is created before the
+function, because the role is not allowed to create log groups.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ ARCHITECTURES = {
 }
 EVENT_BUS = "default"
 ON_X86 = "ORBWEAVER_ARCHITECTURE"
-# Settings with names of resources that only some stacks have.
+# Settings with names of resources that some stacks do not have.
 EXTRA = ("RENDER_QUEUE_URL",)
-# CDK's names of CloudWatch Logs' retention periods, in the same order.
+# CDK's constant for each retention period of CloudWatch Logs. Both lists have the same order.
 RETENTIONS = dict(zip(LOG_RETENTIONS_D, logs.RetentionDays, strict=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """An asset's archive, or a folder. Without `hash`, CDK hashes the contents.
+    """Code of functions: the path of an asset's archive, or of a folder.
 
-    `files` is the code with the file libraries, `renderer` the code with a browser. If None, this
-    code is used instead.
+    Without `hash`, CDK hashes the contents. `files` is the code with the file libraries, `renderer`
+    the code with a browser. If they are None, this code is used instead.
     """
 
     path: str
@@ -62,7 +62,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Settings, code, and the resources that functions may use."""
+    """Settings, code and resources of a stack, from which its functions are created."""
 
     config: Config
     code: Code
@@ -71,7 +71,7 @@ class Site:
     failed_calls: FailedCalls
 
     def resource_settings(self, settings: Sequence[str]) -> dict[str, str]:
-        """Return the function settings that contain names of the stack's resources."""
+        """Return all of `settings` that contain names of the stack's resources."""
         queues, tables = self.frontier, self.storage
         names = {
             "SEED_QUEUE_URL": queues.seeds.queue_url,
@@ -92,12 +92,15 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """Requirements of one function. `handler` is its name, and its module in `handlers`.
+    """Requirements of one function.
 
-    - `uses` lists settings with names of the stack's resources, `settings` has others by value.
+    `handler` is its name, and the name of its module in `handlers`.
+
+    - `uses` lists settings that contain names of the stack's resources.
+    - `settings` are all other settings, with their values.
     - `libraries="files"` adds the file libraries (infra/asset.py), and 0.2 s to a cold start.
     - `storage_mb` is the size of the temporary folder. None is Lambda's default of 512 MB.
-    - `renders` adds a browser, and uses its runtime.
+    - `renders` adds a browser, and uses the runtime for which the browser exists.
     """
 
     handler: str
@@ -106,7 +109,7 @@ class Needs:
     uses: Sequence[str]
     permissions: Sequence[iam.PolicyStatement]
     settings: Mapping[str, str] = field(default_factory=dict)
-    # Environment variables of libraries, not of Orbweaver.
+    # Environment variables that are read by libraries, not by Orbweaver.
     environment: Mapping[str, str] = field(default_factory=dict)
     libraries: Libraries = "runtime"
     storage_mb: int | None = None
@@ -116,9 +119,11 @@ class Needs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
-    """Batches in which a function receives a queue's messages. `at_once` limits concurrent batches.
+    """Batches in which a function receives messages of a queue.
 
-    If `partly`, the function reports the failed messages of a batch, and only those return.
+    At most `at_once` batches are processed at the same time. `window_s` is the time to collect a
+    batch. If `partly` is True, the function reports the failed messages of a batch, and only those
+    are delivered again.
     """
 
     at_once: int
@@ -133,15 +138,18 @@ def allow(actions: Sequence[str], *resources: str) -> iam.PolicyStatement:
 
 
 def sending(config: Config) -> list[str]:
-    """Return the actions for sending. An emulator authorises batches by a separate action."""
+    """Return the actions that allow sending messages.
+
+    For an emulator they include an action for batches, which AWS does not have.
+    """
     return ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if config.local else [])]
 
 
 def secret_arn(scope: Construct, secret: str) -> str:
-    """Return the ARN of a secret that is given by name or ARN."""
+    """Return the ARN of a secret that is given by its name or ARN."""
     if secret.startswith("arn:"):
         return secret
-    # AWS appends a hyphen and six characters to a secret's name.
+    # AWS appends a hyphen and six random characters to a secret's name.
     return Stack.of(scope).format_arn(
         service="secretsmanager",
         resource="secret",
@@ -160,12 +168,13 @@ def event_bus_arn(scope: Construct) -> str:
 
 
 class Program(Construct):
-    """A Lambda function with its `role` and `logs`."""
+    """A Lambda function with its role and log group (`role`, `logs`)."""
 
     def __init__(self, scope: Construct, site: Site, needs: Needs) -> None:
         super().__init__(scope, "Program")
         config, settings = site.config, {**site.resource_settings(needs.uses), **needs.settings}
-        # Names by CloudFormation could not occur in the function's own role and environment.
+        # The name is set here. A name given by CloudFormation could not be used in the function's
+        # own role and environment.
         name = f"{config.stack_name}-{needs.handler}"
         self.logs = log_group(self, "Logs", f"/aws/lambda/{name}", config)
         writes = allow(["logs:CreateLogStream", "logs:PutLogEvents"], self.logs.log_group_arn)
@@ -192,7 +201,8 @@ class Program(Construct):
             environment={
                 **config.environment(),
                 "ORBWEAVER_MEMORY_MB": str(needs.memory_mb),
-                # The price of computing depends on it. An emulator's is priced as the default.
+                # The price of computing depends on the architecture. An emulator reports the
+                # default price.
                 **({} if config.local or runtime.architecture == ARM else {ON_X86: X86}),
                 **{f"ORBWEAVER_{key}": value for key, value in settings.items()},
                 **needs.environment,
@@ -209,7 +219,7 @@ class Program(Construct):
 def feed(
     scope: Construct, construct_id: str, program: Program, queue: sqs.Queue, batches: Batches
 ) -> lambda_.EventSourceMapping:
-    """Connect a queue to a function. CDK's event source helper would widen the role."""
+    """Connect a queue to a function. CDK's helper for event sources would widen the role."""
     window_s = batches.window_s
     source = lambda_.EventSourceMapping(
         scope,
@@ -231,7 +241,7 @@ def feed(
 
 
 def log_group(scope: Construct, construct_id: str, name: str, config: Config) -> logs.LogGroup:
-    """Make a log group that is removed with the stack, so that a new stack can reuse its name."""
+    """Create a log group. It is removed with the stack, so that a new stack can reuse its name."""
     return logs.LogGroup(
         scope,
         construct_id,

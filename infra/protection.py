@@ -1,9 +1,9 @@
 """Protection of the tables against deletion.
 
 The template cannot protect a table, because CloudFormation could not roll back a failed first
-create. So a function protects it as the last step of a deployment, after which no step can fail.
-With `removal=destroy` it releases protected tables. It runs once when tables or `removal` change,
-and costs nothing while idle. On an emulator, `orbweaver local up` does this
+creation. So a function protects the tables in the last step of a deployment. With
+`removal=destroy`, the function ends the protection. It runs once when tables or `removal` change,
+and costs nothing while idle. On an emulator, `orbweaver local up` does this instead
 (localstack/removal.py).
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html.
@@ -32,7 +32,7 @@ MEMORY_MB, TIMEOUT_S = 128, 300
 
 
 class Protection(Construct):
-    """The function, and the custom resource that makes CloudFormation invoke it last."""
+    """The function, and a custom resource, for which CloudFormation invokes the function last."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, config: Config, storage: Storage
@@ -85,7 +85,7 @@ class Protection(Construct):
         )
 
     def order_last(self) -> None:
-        """Make this depend on all other parts of the stack."""
+        """Make the custom resource depend on all other parts of the stack."""
         for other in Stack.of(self).node.children:
             if other is not self:
                 self._resource.node.add_dependency(other)

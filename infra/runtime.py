@@ -13,14 +13,14 @@ import platform
 import sys
 from dataclasses import dataclass
 
-# On arm64, a second costs four fifths of x86_64's price. All pinned libraries have wheels for 3.13.
+# On arm64, computing costs a fifth less than on x86_64. All pinned libraries have wheels for 3.13.
 AWS_RUNTIME = "arm64/python3.13"
 ARCHITECTURES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "AMD64": "x86_64"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """An architecture and a Python version. `native` means this machine's, for an emulator."""
+    """An architecture and a Python version. `native`: both are this machine's, for an emulator."""
 
     architecture: str
     python: str

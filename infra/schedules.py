@@ -1,7 +1,7 @@
-"""Recurring crawls: a group for their schedules, and the function that they invoke.
+"""Recurring crawls: a group for their schedules, and the function that the schedules invoke.
 
-Users make schedules with `orbweaver schedule put`, in this group and with this role. No function of
-the stack can make schedules. They are removed with the group.
+Users create schedules with `orbweaver schedule put`, in this group and with this role. No function
+of the stack is allowed to create schedules. Removing the group removes its schedules.
 
 Source: docs.aws.amazon.com/scheduler/latest/UserGuide/,
 cross-service-confused-deputy-prevention.html.
@@ -37,9 +37,10 @@ class Starter(Construct):
     def __init__(self, scope: Construct, construct_id: str, site: Site) -> None:
         super().__init__(scope, construct_id)
         config, failed_calls = site.config, site.failed_calls
-        # It only starts crawls, and a crawl's first pages need no browser.
+        # The function only starts crawls. The first pages of a crawl need no browser, so it does
+        # not send to the render queue.
         crawl, express = site.frontier.crawl.queue_arn, site.frontier.express.queue_arn
-        # Existing runs are listed and read, and a new run is written.
+        # The function lists and reads existing runs, and writes a new run.
         crawls = ("Scan", "GetItem", "BatchGetItem", "PutItem")
         needs = Needs(
             handler=HANDLER,
@@ -66,7 +67,8 @@ class Starter(Construct):
             arn_format=ArnFormat.SLASH_RESOURCE_NAME,
         )
         failures = site.failed_calls.queue
-        # Only schedules of the group can assume the role, and only to invoke the function.
+        # Only schedules of the group are allowed to assume the role, and it only allows invoking
+        # the function.
         return firing_role(self, "FiringRole", self.function, failures, {"aws:SourceArn": group})
 
 
@@ -77,7 +79,11 @@ def firing_role(
     failures: sqs.Queue,
     sources: Mapping[str, str] | None = None,
 ) -> iam.Role:
-    """Make the role with which schedules (restricted by `sources`) invoke a function."""
+    """Create the role with which schedules invoke a function.
+
+    `sources` restricts which schedules are allowed to assume the role. `failures` receives failed
+    events.
+    """
     needs = [
         allow(["lambda:InvokeFunction"], function.function_arn),
         allow(["sqs:SendMessage"], failures.queue_arn),

@@ -1,4 +1,7 @@
-"""The whole stack. Clients find its parts by outputs (`CrawlQueueUrl`, `PagesTable`, …)."""
+"""All parts of the stack.
+
+Clients find resources by its outputs (`CrawlQueueUrl`, `PagesTable`, …).
+"""
 
 from __future__ import annotations
 
@@ -74,14 +77,14 @@ class OrbweaverStack(Stack):
             if config.local
             else Protection(self, "Protection", config=config, storage=self.storage)
         )
-        # After all other constructs, because it encrypts the resources that exist.
+        # This comes last, because it encrypts only resources that exist already.
         Encryption(self, "Encryption", config=config).apply()
         if protection is not None:
             protection.order_last()
         self._add_outputs(config)
 
     def _add_outputs(self, config: Config) -> None:
-        """Add the outputs. Warns if requests contain no contact for the owners of sites."""
+        """Add the outputs. Warns if requests will contain no contact for the owners of sites."""
         for key, value in self._outputs().items():
             CfnOutput(self, key, value=value)
         if not (config.local or config.contact):
@@ -93,7 +96,8 @@ class OrbweaverStack(Stack):
     def _outputs(self) -> dict[str, str]:
         frontier, storage = self.frontier, self.storage
         names = {
-            # Everyone may send to this queue: its messages are read only as seeds.
+            # All clients are allowed to send to this queue, because its messages are read only as
+            # seeds.
             "CrawlQueueUrl": frontier.seeds.queue_url,
             "PackQueueUrl": frontier.crawl.queue_url,
             "ExpressQueueUrl": frontier.express.queue_url,
@@ -149,7 +153,7 @@ class OrbweaverStack(Stack):
 
 
 def _boundary(policy: str) -> PermissionsBoundary | None:
-    """Return the permissions boundary of all roles, from a policy's name or ARN."""
+    """Return the permissions boundary for all roles. `policy` is the name or ARN of a policy."""
     if not policy:
         return None
     named = policy.startswith("arn:")

@@ -1,10 +1,10 @@
 """The five tables and the bucket.
 
-They are encrypted at rest with keys that AWS owns, or with the user's own (`kms_key`,
-encryption.py). Unless `removal` is destroy, they outlive the stack, and tables can be restored to
-any second of the last 35 days (not with `frugal`). Kept tables are protected against deletion at
-the end of a deployment (protection.py). Each prefix of the bucket has its own retention
-(docs/privacy.md). S3 deletes expired objects once a day, which can take another day.
+They are encrypted at rest with keys that AWS owns, or with the user's key (`kms_key`,
+encryption.py). Unless `removal` is `destroy`, tables and bucket outlive the stack. Then tables can
+also be restored to any second of the last 35 days (not with `frugal`), and are protected against
+deletion at the end of a deployment (protection.py). Each prefix of the bucket has its own retention
+(docs/privacy.md). S3 deletes expired objects once a day, so an object can exist for one more day.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Storage(Construct):
         self.hosts = self._table("Hosts", "host")
         self.crawls = self._table("Crawls", "k")
         self.packs = self._table("Packs", "k", "part")
-        # Not versioned: each object is written once, under a name that depends on its content.
-        # Deletions are final.
+        # The bucket has no versions: each object is written once, under a name that depends on its
+        # content. So a deletion is final.
         self.bucket = s3.Bucket(
             self,
             "Bucket",
@@ -64,7 +64,7 @@ class Storage(Construct):
 
     @property
     def bucket_id(self) -> str:
-        """Logical id of the bucket in the template. Accepted findings contain it."""
+        """Logical id of the bucket in the template. Some accepted findings contain it."""
         return Stack.of(self).get_logical_id(cast("s3.CfnBucket", self.bucket.node.default_child))
 
     def _table(self, construct_id: str, partition: str, sort: str | None = None) -> dynamodb.Table:
@@ -76,9 +76,9 @@ class Storage(Construct):
             construct_id,
             partition_key=key(partition),
             sort_key=key(sort) if sort else None,
-            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,  # free without crawls
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,  # no cost without crawls
             time_to_live_attribute=TTL,
-            encryption=dynamodb.TableEncryption.DEFAULT,  # no key and no key request to pay
+            encryption=dynamodb.TableEncryption.DEFAULT,  # AWS's own key, which is free
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=self._kept and not self._thrifty
             ),
@@ -87,7 +87,10 @@ class Storage(Construct):
 
 
 def removal_of(config: Config) -> RemovalPolicy:
-    """Return the removal policy of stored data. A failed first create always removes the data."""
+    """Return the removal policy of stored data.
+
+    A failed first creation of the stack always removes the data.
+    """
     return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if config.kept else RemovalPolicy.DESTROY
 
 

@@ -2,7 +2,7 @@
 
 An alarm has one cause and requires an operator to act. Its description is the text of the e-mail.
 Ten alarms on one metric each are free; each further metric costs $0.10 a month, idle or not. So ten
-are the default, and others are optional (`alarms`, or deliveries).
+alarms are the default, and all others are optional (`alarms`, or deliveries).
 
 Source: aws.amazon.com/cloudwatch/pricing.
 """
@@ -26,24 +26,29 @@ if TYPE_CHECKING:
 
 PERIOD = Duration.minutes(5)
 EXPRESS_AGE_S_MAX = 15 * 60
-# Share of the timeout. Lambda may soon stop a longer run, and its messages would be delivered
-# again.
+# Share of the timeout that a run may take. Lambda might stop a longer run before its end, and its
+# messages would be delivered again.
 DURATION_SHARE_MAX = 0.95
-# Percentages need at least this many URLs, pages or items. One of a few would be a large share.
+# Percentages need at least this many URLs, pages or items. Otherwise a single one would be a large
+# percentage.
 SHARED_MIN = 20
 ERROR_PERCENT_MAX = 10
 UNREADABLE_PERCENT_MAX = 1
 NEEDS_RENDERING_PERCENT_MAX = 30
 INVALID_PERCENT_MAX = 5
-# Hours without an export: a day, and two hours for a late one.
+# Hours without an export that raise the alarm: a day, and two hours because an export can be late.
 EXPORT_MISSING_H = 26
-# Percentage of pages missing, compared to the previous run.
+# Percentage by which the number of pages is lower than in the previous run.
 YIELD_DROP_PERCENT = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """An alarm, raised if `periods` in a row are above the limit, or, without one, have no data."""
+    """An alarm. It is raised if `periods` in a row are above the limit `above`.
+
+    If `above` is None, it is raised if `periods` in a row have no data. `command` is the first
+    command that an operator runs.
+    """
 
     name: str
     metric: cloudwatch.IMetric
@@ -62,7 +67,10 @@ def our_metric(
     period: Duration = PERIOD,
     label: str | None = None,
 ) -> cloudwatch.Metric:
-    """Return a metric that Orbweaver itself sends."""
+    """Return a metric that Orbweaver itself sends to CloudWatch.
+
+    `of` is the function that sends it.
+    """
     return cloudwatch.Metric(
         namespace=NAMESPACE,
         metric_name=str(metric),
@@ -91,7 +99,7 @@ def failed_share(stack: str) -> cloudwatch.MathExpression:
 
 
 def unreadable_share(stack: str) -> cloudwatch.MathExpression:
-    """Return the percentage of finished URLs whose page Orbweaver failed to read."""
+    """Return the percentage of finished URLs whose pages Orbweaver could not read."""
     named = {"unreadable": Metric.PAGES_UNREADABLE, "ended": Metric.URLS_ENDED}
     return _share(stack, "unreadable", named, of=["ended"])
 
@@ -132,7 +140,8 @@ def watches(config: Config, parts: OrbweaverStack) -> list[Watch]:
     worker = parts.worker.function
     late_s = config.queue_retention_d * DAY_S // 4
     return [
-        # Visible messages, because the metric of sent messages misses a redrive.
+        # The metric of visible messages is used, because the metric of sent messages does not count
+        # a redrive.
         Watch(
             name="DeadLetters",
             metric=visible(parts.frontier.dead_letters),
@@ -161,8 +170,8 @@ def watches(config: Config, parts: OrbweaverStack) -> list[Watch]:
             meaning="A scheduled crawl did not start, or a webhook failed; the message names it",
             command="aws sqs receive-message --queue-url $FailedCallsQueueUrl",
         ),
-        # In a healthy crawl larger than its concurrency, messages grow old. After a quarter of the
-        # retention, three quarters are left to act.
+        # In a healthy crawl with more hosts than workers, messages become old. The alarm is raised
+        # after a quarter of the retention, so three quarters are left to act.
         Watch(
             name="CrawlAge",
             metric=age(parts.frontier.crawl),
@@ -219,7 +228,7 @@ def watches(config: Config, parts: OrbweaverStack) -> list[Watch]:
 
 
 def watches_paid(config: Config) -> list[Watch]:
-    """Return the optional alarms: eleven metrics, $1.10 a month."""
+    """Return the optional alarms (`alarms=all`): eleven metrics, $1.10 a month."""
     return [
         Watch(
             name="ErrorRate",
@@ -265,7 +274,7 @@ def watches_paid(config: Config) -> list[Watch]:
             " without their scripts, so crawls miss their content",
             command="orbweaver report",
         ),
-        # A page template changed, or a rule is wrong.
+        # The cause is a changed page template, or a wrong rule.
         Watch(
             name="InvalidItems",
             metric=invalid_share(config.stack_name),
@@ -277,7 +286,7 @@ def watches_paid(config: Config) -> list[Watch]:
 
 
 def watches_of_renderer(config: Config, parts: OrbweaverStack) -> list[Watch]:
-    """Return the alarms of a renderer, $0.30 a month."""
+    """Return the additional alarms of a stack with a renderer, $0.30 a month."""
     renderer, queue = parts.renderer, parts.frontier.render
     if renderer is None or queue is None:
         return []
@@ -319,7 +328,8 @@ def watches_of(config: Config, stack: OrbweaverStack) -> list[Watch]:
     """Return the alarms of a stack."""
     found = watches(config, stack)
     if config.is_frugal:
-        # The only one, because nothing else shows its cause.
+        # A frugal stack has only this alarm, because only this alarm shows messages that would be
+        # lost.
         found = [watch for watch in found if watch.name == "DeadLetters"]
     if config.alarms == "all" and not config.local:  # emulators have no metric math
         found += [*watches_paid(config), *watches_of_renderer(config, stack)]

@@ -42,11 +42,13 @@ if TYPE_CHECKING:
 
     from infra.storage import Storage
 
-# Seconds of a round (the time a worker crawls per batch), as text.
+# Seconds of a round (the time that a worker crawls per batch) on an emulator, as text.
 LOCAL_ROUND_S = "10"
-# All hosts of a batch are crawled concurrently, so more messages (BATCH) mean less idle waiting.
+# Messages per batch on an emulator. All hosts of a batch are crawled concurrently, so a worker with
+# more messages waits less.
 LOCAL_BATCH = 10
-# A renderer processes four pages at a time, from different hosts if possible.
+# Messages per batch of a renderer. It renders four pages at a time, from different hosts if
+# possible.
 RENDER_BATCH = 5
 LOOP = lambda_.RecursiveLoop[Config.recursive_loop.upper()]
 USES = (
@@ -54,8 +56,8 @@ USES = (
     *("DEAD_LETTER_QUEUE_URL", "URLS_TABLE", "PAGES_TABLE", "HOSTS_TABLE"),
     *("CRAWLS_TABLE", "PACKS_TABLE", "BUCKET"),
 )
-# The minimum concurrency that SQS accepts. It suffices in a flood, because seeds are only split
-# into messages.
+# SQS requires at least this concurrency. It also suffices for many seeds, because seeds are only
+# split into messages.
 SEED_WORKERS, SEED_BODIES = 2, 10
 
 
@@ -76,8 +78,9 @@ class Worker(Construct):
         )
         program = Program(self, site, needs)
         self.function, self.logs = program.function, program.logs
-        # Reserved concurrency would throttle deliveries, which count as receives and lead to the
-        # dead-letter queue. The event sources limit the concurrency instead.
+        # Reserved concurrency would throttle deliveries. A throttled delivery counts as a receive,
+        # and after several receives a message becomes a dead letter. So the event sources limit the
+        # concurrency instead.
         at_once, size = config.worker_concurrency_max, LOCAL_BATCH if config.local else BATCH
         batches = batches_of(config, at_once=at_once, size=size)
         express = replace(batches, at_once=config.express_concurrency_max)
@@ -91,10 +94,11 @@ class Worker(Construct):
 
 
 class Renderer(Construct):
-    """The worker's program with a browser, and its event source. Exists only with `rendering=yes`.
+    """A worker with a browser, and its event source. Exists only with `rendering=yes`.
 
-    It fetches a page and runs its scripts in the same invocation, so its role equals the worker's
-    except for the consumed queue. It starts no page that it could not finish before its timeout.
+    It fetches a page and runs its scripts in the same invocation. So its role equals the worker's
+    role, except for the queue that it consumes. It starts no page that it could not finish before
+    its timeout.
     """
 
     def __init__(self, scope: Construct, construct_id: str, site: Site, queue: sqs.Queue) -> None:
@@ -129,16 +133,16 @@ def _rendering_settings(config: Config) -> dict[str, str]:
 
 
 def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[iam.PolicyStatement]:
-    """Return the permissions of a function that consumes pack queues and crawls."""
+    """Return the permissions of a function that crawls and consumes the queues `taken`."""
     config, frontier, storage = site.config, site.frontier, site.storage
     sent = (*frontier.packs, frontier.dead_letters)
     receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
-    # Lets a failed message return before its visibility timeout.
+    # With this action, a failed message is delivered again before its visibility timeout.
     receive.append("sqs:ChangeMessageVisibility")
-    # A transaction is authorised by its actions: PutItem, UpdateItem, ConditionCheckItem.
+    # A transaction is authorised by the actions in it: PutItem, UpdateItem, ConditionCheckItem.
     tables = {
         storage.urls: ("BatchGetItem", "PartiQLInsert", "PutItem", "UpdateItem", "DeleteItem"),
-        # A later run reads an earlier run's record of a page.
+        # A run reads the record of a page that an earlier run has written.
         storage.pages: ("BatchGetItem", "BatchWriteItem"),
         storage.hosts: ("BatchGetItem", "PutItem", "UpdateItem"),
         storage.crawls: (
@@ -148,7 +152,7 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
             "UpdateItem",
             "ConditionCheckItem",
         ),
-        # Backlogs of hosts: packs are put by PartiQL, read and removed.
+        # Backlogs (waiting packs of hosts) are written by PartiQL, read and removed.
         storage.packs: (
             *("GetItem", "BatchGetItem", "Query", "PartiQLInsert"),
             *("PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
@@ -162,10 +166,10 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
             for table, operations in tables.items()
         ),
         allow(["events:PutEvents"], event_bus_arn(scope)),
-        # No permission to read or list: a segment's name never repeats, so it need not be looked
-        # up.
+        # There is no permission to read or list segments: their names never repeat, so no name is
+        # looked up before writing.
         allow(["s3:PutObject"], f"{storage.bucket.bucket_arn}/{BODIES}*"),
-        # No permission to list, so S3 answers 403 for a missing file.
+        # There is no permission to list, so S3 answers 403 for a missing file.
         allow(["s3:GetObject", "s3:PutObject"], f"{storage.bucket.bucket_arn}/{CLAIMED}*"),
         *(
             allow(["secretsmanager:GetSecretValue"], secret_arn(scope, secret))
@@ -175,7 +179,7 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
 
 
 def batches_of(config: Config, *, at_once: int, size: int) -> Batches:
-    """Return how a crawling function receives packs. `worker_enabled` applies to all queues."""
+    """Return how a crawling function receives packs. `worker_enabled` applies to all its queues."""
     return Batches(
         at_once=at_once,
         size=size,
@@ -185,10 +189,10 @@ def batches_of(config: Config, *, at_once: int, size: int) -> Batches:
 
 
 def settings_of(config: Config) -> dict[str, str]:
-    """Return the worker's settings that follow from the deployment."""
+    """Return those settings of the worker that depend on the deployment."""
     found = {"EVENT_BUS": EVENT_BUS}
     secret = {"PROXY_SECRET": config.proxy_secret} if config.proxy_secret else {}
-    # Emulator: waiting is free and so are messages, so short rounds give others their turn sooner.
+    # On an emulator, messages cost nothing. Short rounds allow other hosts to be crawled sooner.
     if config.local:
         return found | {"WAITS_BILLED": "no", "ROUND_S": LOCAL_ROUND_S} | secret
     return found | {"WAITS_BILLED": "yes"} | secret

@@ -1,12 +1,12 @@
 """Runs the whole stack on one machine, without an AWS account or Docker.
 
 - `stack`      starts, shares and stops the stack (emulator + deployment) for commands and tests
-- `cdk`        runs the CDK app against `AWS_ENDPOINT_URL`, or AWS
-- `assembly`   synthesized stacks, cached by their inputs
-- `emulator`   MiniStack as a child process: start, find, stop
-- `launch`     its process
-- `guard`      runs inside that process, so that it never outlives its owner
-- `processes`  processes identified by more than their id, and commands with a time limit
+- `cdk`        runs the CDK app against the endpoint `AWS_ENDPOINT_URL`, or AWS
+- `assembly`   caches synthesized stacks by their inputs
+- `emulator`   starts, finds and stops MiniStack as a child process
+- `launch`     starts the process of an emulator
+- `guard`      runs inside that process, and ends it when its owner ends
+- `processes`  identifies processes by id and start time, and runs commands with a time limit
 - `layout`     paths in this checkout, and the environment of clients
 
 All other code uses the endpoint in `AWS_ENDPOINT_URL`.

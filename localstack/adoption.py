@@ -1,8 +1,8 @@
-"""Imports the resources that an earlier, removed stack left behind, such as its tables.
+"""Imports resources that a removed stack has left, such as its tables.
 
-The next deployment of the same stack, account and region imports them, because new tables would
-lack the earlier claims (URLs already queued) and counts. A failed import is an error with
-instructions to start over. removal.py writes the file of these resources.
+The next deployment of the same stack, account and region imports them. New tables would lack the
+claims of earlier crawls (URLs already queued) and their counts. A failed import is an error with
+instructions to use new resources instead. removal.py writes the file that lists these resources.
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-existing-stack.html,
 …/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html.
@@ -33,13 +33,17 @@ if TYPE_CHECKING:
     Left = dict[str, dict[str, str]]  # logical id to identifiers, in the format of `cdk import`
 
 QUEUE_NAME_S = 60.0
-# Allows for a wrong clock, and for the time between the deletion of the queues and of the stack.
+# Added to SQS's minute. It allows for a wrong clock, and for the time between the deletion of the
+# queues and the deletion of the stack.
 MARGIN_S = 5.0
 LISTS_MAX = 20
 
 
 def place(stack: str, root: Path, lend: Lend) -> Path:
-    """Return the file that lists resources left by a stack of this name, account and region."""
+    """Return the path of the file that lists the resources left by a stack.
+
+    The name of the stack, the account and the region determine the path.
+    """
     with lend("sts") as sts:
         account, region = sts.get_caller_identity()["Account"], sts.meta.region_name
     return root / layout.LEFT.relative_to(layout.ROOT) / f"{stack}-{account}-{region}.json"
@@ -48,7 +52,11 @@ def place(stack: str, root: Path, lend: Lend) -> Path:
 def adoptable(
     file: Path, declared: Collection[str], deployed: Collection[str], lend: Lend, say: Say
 ) -> Left:
-    """Return the listed resources that exist, and that the template declares but no stack has."""
+    """Return the resources in `file` that exist and must be imported.
+
+    `declared` are the resources in the template, `deployed` the resources of the stack. A
+    resource must be imported if it is declared and not deployed.
+    """
     found = {}
     for logical, identifier in _left(file).items():
         if logical not in declared or logical in deployed:
@@ -66,7 +74,7 @@ def _left(file: Path) -> Left:
 
 
 def pause_s(stack: str, lend: Lend, now: datetime) -> float:
-    """Return for how many seconds SQS still refuses the queue names of a removed stack."""
+    """Return for how many seconds SQS still refuses the names of a removed stack's queues."""
     states = ["DELETE_COMPLETE", "ROLLBACK_COMPLETE"]
     with lend("cloudformation") as cloudformation:
         pages = cloudformation.get_paginator("list_stacks").paginate(StackStatusFilter=states)
@@ -83,7 +91,7 @@ def pause_s(stack: str, lend: Lend, now: datetime) -> float:
 
 
 def wait(stack: str, lend: Lend, say: Say) -> None:
-    """Wait until SQS accepts the queue names. It refuses a deleted queue's name for 60 s."""
+    """Wait until SQS accepts the queue names of the stack: up to 60 s after their deletion."""
     if seconds := pause_s(stack, lend, datetime.now(tz=UTC)):
         say(f"waiting {seconds:.0f} s: SQS holds names of queues back for a minute after removal")
         time.sleep(seconds)
@@ -97,8 +105,11 @@ def adopt(
     lend: Lend,
     say: Say,
 ) -> None:
-    """Import left resources with `run`, which takes a mapping file of `cdk import`."""
-    # A resource that the template does not declare stays in `file`, such as a user pool until a
+    """Import the resources in `file` that the template declares and the stack does not have.
+
+    `run` imports them. Its argument is a mapping file for `cdk import`.
+    """
+    # A resource that the template does not declare is kept in `file`. Example: a user pool, until a
     # deployment hosts the console again.
     if adopted := adoptable(file, declared, deployed, lend, say):
         say(f"taking up {len(adopted)} resources that an earlier stack has left")
@@ -120,7 +131,7 @@ def adopt(
 
 
 def bootstrapped(qualifier: str, lend: Lend) -> bool:
-    """Return whether the account was bootstrapped with a qualifier."""
+    """Return whether `cdk bootstrap` has run in the account with this qualifier."""
     name = f"/cdk-bootstrap/{qualifier}/version"
     try:
         with lend("ssm") as ssm:

@@ -1,7 +1,8 @@
-"""A stack's alarms and their states.
+"""The alarms of a stack, and their states.
 
-CloudFormation names alarms after stack and construct, so the alarms of a stack share a prefix.
-Another stack's name can extend that prefix; the dashes in its alarms' names show this.
+CloudFormation names an alarm after its stack and construct, so the alarms of a stack share a
+prefix. If the name of a second stack begins with this stack's name, its alarms share the prefix,
+too. The dashes in their names distinguish them.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
-# An alarm's name after the stack's: construct, alarm, and a hash.
+# The part of an alarm's name after the stack's name: construct, alarm, and a hash.
 NAME = re.compile(r"-(?:Monitoring)?(\w+?)(?:[0-9A-F]{8})?-\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """An alarm. `state` is `OK`, `ALARM` or `INSUFFICIENT_DATA`, since `since_ms`."""
+    """An alarm.
+
+    `state` is `OK`, `ALARM` or `INSUFFICIENT_DATA`, and has not changed since `since_ms`.
+    """
 
     name: str
     state: str
@@ -34,7 +38,10 @@ class Alarm:
 
 
 def read_alarms(stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
-    """Return a stack's alarms, raised ones first. Returns None without permission to read them."""
+    """Return the alarms of a stack, alarms in state ALARM first.
+
+    Returns None without the permission to read them.
+    """
     with aws_errors(f"list the alarms of {stack}"), cdk.client("cloudwatch", environment) as client:
         try:
             pages = client.get_paginator("describe_alarms").paginate(AlarmNamePrefix=f"{stack}-")

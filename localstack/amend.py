@@ -1,10 +1,11 @@
 """Sets properties that an emulator's CloudFormation ignores. This does not run on AWS.
 
-MiniStack (1.5.33) supports two properties in its own APIs but ignores them in a template:
-`TimeToLiveSpecification` of a table (nothing would expire) and `RecursiveLoop` of a function (a
-crawl would stop after 16 hops). Its custom resources do not protect tables either. The values come
-from the template in the cloud assembly, so an emulator gets the same as AWS. Only differing values
-are set, because AWS and LocalStack refuse to set a table's twice.
+MiniStack (1.5.33) supports two properties in its own APIs, but ignores them in a template:
+`TimeToLiveSpecification` of a table (no item would expire) and `RecursiveLoop` of a function (a
+crawl would stop after 16 hops). Its custom resources do not protect tables either. The values are
+taken from the template in the cloud assembly, so an emulator gets the same values as AWS. A
+property is set only if its value differs, because AWS and LocalStack refuse to set a table's
+properties twice.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LIFE, LOOP = "TimeToLiveSpecification", "RecursiveLoop"
 
 
 def apply(folder: Path, lend: Lend) -> None:
-    """Change the deployed stack of an assembly to match its template."""
+    """Change the resources of a deployed stack to match the template in the assembly `folder`."""
     stack, template = assembly.stack_of(folder)
     resources = removal.resources_of(stack, lend)
     wanted = {

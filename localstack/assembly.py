@@ -1,8 +1,9 @@
 """Synthesized stacks (CDK assemblies), cached because a synthesis takes about 8 s.
 
 The cache key is a hash of all files that a synthesis reads (`INPUTS`), the given context and the
-Python version. An assembly appears in the cache by a rename, so two concurrent builders cannot
-corrupt it. Only the newest few are kept, because each contains a code asset.
+Python version. A finished assembly gets its name in the cache by a rename, so two processes that
+build it at the same time cannot corrupt it. Only the most recently used ones are kept, because each
+contains a code asset.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-# Inputs of the app and of its code asset. dev.txt contains the version of the CDK library.
+# Files and folders that the app and its code asset read. dev.txt contains the version of the CDK
+# library.
 INPUTS = (
     "app.py",
     "cdk.json",
@@ -33,11 +35,14 @@ INPUTS = (
 )
 STACK = "aws:cloudformation:stack"
 KEPT_MAX = 4
-DRAFT_AGE_S_MAX = 3600.0  # an older draft was left by a killed synthesis
+DRAFT_AGE_S_MAX = 3600.0  # an older unfinished assembly was left by a killed process
 
 
 def fingerprint(root: Path, context: Mapping[str, str], inputs: tuple[str, ...] = INPUTS) -> str:
-    """Hash the inputs of a synthesis. Inputs can be missing."""
+    """Return a hash of the inputs of a synthesis.
+
+    Files in `inputs` that do not exist are skipped.
+    """
     digest = hashlib.sha256()
     settings = {"context": dict(context), "python": list(sys.version_info[:2])}
     digest.update(json.dumps(settings, sort_keys=True).encode())
@@ -50,18 +55,18 @@ def fingerprint(root: Path, context: Mapping[str, str], inputs: tuple[str, ...] 
 
 
 def obtain(key: str, store: Path, make: Callable[[Path], None]) -> Path:
-    """Return the assembly of a key. `make` fills the folder of a new one."""
+    """Return the cached assembly with this key. If it is missing, `make` creates it in a folder."""
     kept = store / key
     if (kept / "manifest.json").exists():
         with contextlib.suppress(OSError):
-            os.utime(kept)  # the least recently used is deleted first
+            os.utime(kept)  # the least recently used assembly is deleted first
         return kept
     draft = store / f".{key}.{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     try:
         make(draft)
-        with contextlib.suppress(OSError):  # another maker was faster, with the same result
+        with contextlib.suppress(OSError):  # another process was faster, with the same result
             draft.rename(kept)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -78,7 +83,7 @@ def stack_of(assembly: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _extractor(root: Path, context: Mapping[str, str]) -> list[str]:
-    """Return the file of the context key `extractor`, which the asset contains."""
+    """Return the path in the context key `extractor`, whose file the asset contains, as a list."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
         context = {**json.loads((root / "cdk.json").read_text()).get("context", {}), **context}
     return [context["extractor"]] if context.get("extractor") else []

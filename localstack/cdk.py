@@ -1,9 +1,9 @@
 """Runs the CDK app against the endpoint in `AWS_ENDPOINT_URL`, or against AWS without one.
 
-For an emulator, CDK asks no questions, its output appears only if it fails, and an unchanged
-assembly comes from the cache. For AWS, CDK uses the terminal, shows its progress, and asks before
-it widens permissions; the assembly is always new. An interrupted command ends with all its
-processes. The CDK command line is the one in node_modules, run by the Node of .venv.
+For an emulator, CDK asks no questions, shows its output only if it fails, and takes an unchanged
+assembly from the cache. For AWS, CDK uses the terminal, shows its progress, and asks before it
+widens permissions. The assembly is always new. An interrupted command ends with all its processes.
+The Node of .venv runs the CDK command line in node_modules.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
-MARK = "orbweaver:stack"  # context key that marks a planned deployment
+MARK = "orbweaver:stack"  # context key that shows the app that a deployment was planned
 TOOLKIT = "CDKToolkit"  # the stack that `cdk bootstrap` makes
-QUALIFIER = "hnb659fds"  # CDK's default
+QUALIFIER = "hnb659fds"  # CDK's default qualifier
 LINES_SHOWN = 40
 ANSWER_CHARS = 120
 API_URL = "ApiUrl"
 _API = re.compile(r"https://([a-z0-9]+)\.execute-api\.[^/]+/([^/]+)/")
-# No change is running, and the last one was completed or rolled back.
+# States of a stack without a running change, whose last change was completed or rolled back.
 SETTLED = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE")
 
 
@@ -62,7 +62,7 @@ def client(service: str, environment: Mapping[str, str]) -> Iterator[Any]:
 
 
 def region_of(environment: Mapping[str, str]) -> str | None:
-    """Return the region of an environment's variables, or else of its profile."""
+    """Return the AWS region from environment variables, or from the profile that they name."""
     named = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     try:
         return named or boto3.Session(profile_name=environment.get("AWS_PROFILE")).region_name
@@ -78,7 +78,8 @@ def _open(service: str, environment: Mapping[str, str]) -> Any:
             aws_secret_access_key=environment.get("AWS_SECRET_ACCESS_KEY", "test"),
             region_name=region or layout.REGION,
         )
-        # Two attempts suffice: a service on this machine that does not answer is not running.
+        # Two attempts are enough. A service on this machine that does not answer them is not
+        # running.
         tries = Config(retries={"total_max_attempts": 2})
         return session.client(service, endpoint_url=environment[layout.ENDPOINT], config=tries)
     session = boto3.Session(profile_name=environment.get("AWS_PROFILE"), region_name=region)
@@ -103,13 +104,13 @@ def describe_stack(name: str, environment: Mapping[str, str]) -> dict[str, Any] 
 
 
 def outputs_of(described: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the outputs of a described stack, with the emulator's address of the API."""
+    """Return the outputs of a described stack. The API's address is adapted to an emulator."""
     outputs = {item["OutputKey"]: item["OutputValue"] for item in described.get("Outputs", ())}
     return local_outputs(outputs, environment)
 
 
 def stack_outputs(name: str, environment: Mapping[str, str]) -> dict[str, str] | None:
-    """Return a stack's outputs, or None if the stack does not exist or is incomplete."""
+    """Return the outputs of a stack, or None if it does not exist or is incomplete."""
     found = describe_stack(name, environment)
     if found is None or found["StackStatus"] not in SETTLED:
         return None
@@ -117,9 +118,9 @@ def stack_outputs(name: str, environment: Mapping[str, str]) -> dict[str, str] |
 
 
 def local_outputs(outputs: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return a stack's outputs with the emulator's API address, or unchanged on AWS.
+    """Return the outputs of a stack. For an emulator, its API gets the emulator's address.
 
-    The output of an emulator's stack is an AWS name too, so clients would send signed requests to
+    The emulator's CloudFormation returns a name of AWS, so clients would send signed requests to
     the Internet. MiniStack and LocalStack serve REST APIs at `/restapis/ID/STAGE/_user_request_/`.
     """
     endpoint, found = environment.get(layout.ENDPOINT), _API.fullmatch(outputs.get(API_URL, ""))
@@ -137,7 +138,10 @@ def synthesize(
     root: Path = layout.ROOT,
     store: Path = layout.ASSEMBLIES,
 ) -> Path:
-    """Return the folder of a context's cloud assembly, for an emulator maybe from the cache."""
+    """Return the folder of the cloud assembly for a context.
+
+    For an emulator, it is taken from the cache if possible.
+    """
     reusable = is_emulator(environment)
     key = assembly.fingerprint(root, context) if reusable else "aws"
 
@@ -160,7 +164,7 @@ def bootstrap(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> None:
-    """Bootstrap CDK in an account and region, once per qualifier."""
+    """Run `cdk bootstrap` in an account and region, unless it has run for this qualifier."""
     if qualifier:
         if adoption.bootstrapped(qualifier, _lender(environment)):
             return
@@ -173,7 +177,7 @@ def bootstrap(
     if is_emulator(environment):
         _drop_left_assets(qualifier or QUALIFIER, _lender(environment))
         words.append(f"aws://{layout.ACCOUNT}/{layout.REGION}")
-        # With account and region given, the app need not run to find them.
+        # Account and region are given, so CDK does not need to run the app to find them.
         words += ["--app", ""]
     else:
         words += ["-c", f"{MARK}="]
@@ -181,8 +185,11 @@ def bootstrap(
 
 
 def _drop_left_assets(qualifier: str, lend: Lend) -> None:
-    """Remove the asset bucket of a toolkit stack that a killed emulator has lost."""
-    # The emulator keeps buckets, and a new toolkit stack needs the same name.
+    """Remove the asset bucket of a toolkit stack that no longer exists.
+
+    If the emulator was killed, it has lost the stack but kept the bucket.
+    """
+    # A new toolkit stack creates a bucket with the same name.
     name = f"cdk-{qualifier}-assets-{layout.ACCOUNT}-{layout.REGION}"
     with lend("s3") as s3:
         if name in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]:
@@ -200,7 +207,10 @@ def deploy(
     root: Path = layout.ROOT,
     store: Path = layout.ASSEMBLIES,
 ) -> dict[str, str]:
-    """Deploy the stack and return its outputs. If `yes`, AWS is changed without asking."""
+    """Deploy the stack and return its outputs.
+
+    With `yes`, CDK does not ask before it changes AWS.
+    """
     context, lend = context or {}, _lender(environment)
     installed.ensure_cdk(say)
     bootstrap(environment, qualifier=context.get("qualifier", ""), say=say, root=root)
@@ -214,7 +224,7 @@ def deploy(
         if yes or is_emulator(environment):
             words += ["--require-approval", "never"]
         if is_emulator(environment):
-            words += ["--method", "direct"]  # faster without a change set, which no one reads
+            words += ["--method", "direct"]  # faster: without a change set, which is not read
         _run(words, environment, root=root, say=say)
         found = json.loads(outputs.read_text()).get(name, {}) if outputs.exists() else {}
     if held and (left := removal.dropped(held, removal.resources_of(name, lend))):
@@ -233,12 +243,16 @@ def _adopt_left(
     say: Say,
     root: Path,
 ) -> list[removal.Resource]:
-    """Import an earlier stack's resources. Return the resources that the stack already had."""
+    """Import the resources that an earlier stack has left.
+
+    Returns the resources that the stack already had.
+    """
     lend, there = _lender(environment), stack_outputs(name, environment) is not None
 
     def adopt(mapping: Path) -> None:
         words = ["import", name, "--app", str(folder), "--resource-mapping", str(mapping)]
-        # The template may contain other changes too, which the deployment makes afterwards.
+        # With `--force`, CDK ignores other changes of the template. The deployment makes them
+        # afterwards.
         _run([*words, *(["--force"] if there else [])], environment, root=root)
 
     if not there and not is_emulator(environment):
@@ -263,11 +277,12 @@ def destroy(
     root: Path = layout.ROOT,
     store: Path = layout.ASSEMBLIES,
 ) -> None:
-    """Remove the stack. If `yes`, AWS is changed without asking."""
-    # Buckets are emptied before, or, if CDK asks, after it has failed because they are not empty.
-    # Workers may fill them again meanwhile, so there are two attempts.
+    """Remove the stack. With `yes`, CDK does not ask before it changes AWS."""
+    # Buckets must be empty. They are emptied before the removal. If CDK asks the user first, they
+    # are emptied after CDK has failed because of them. Workers may have written into them
+    # meanwhile, so the removal is tried twice.
     installed.ensure_cdk(say)
-    # A removal needs only the names of stacks, so the app makes no plan.
+    # For a removal CDK needs only the names of stacks, so the app does not plan a deployment.
     marked = {**(context or {}), **({} if is_emulator(environment) else {MARK: ""})}
     folder = synthesize(environment, marked, say=say, root=root, store=store)
     (name, _), lend = assembly.stack_of(folder), _lender(environment)
@@ -300,7 +315,10 @@ def _run(
     root: Path,
     say: Say = lambda _: None,
 ) -> None:
-    """Run a CDK command, for AWS attached to the terminal, else with hidden output."""
+    """Run a CDK command.
+
+    For AWS, it uses the terminal. For an emulator, its output is shown only if it fails.
+    """
     if not layout.CDK.exists():
         raise LocalStackError("The CDK command line is not installed: run `make setup`")
     command = [str(layout.node_directory() / "node"), str(layout.CDK), "--no-notices", *words]

@@ -1,9 +1,10 @@
 """Chooses concurrency limits that fit into the account's Lambda concurrency.
 
-A new account has a concurrency of ten. If event sources may use all of it, the API is throttled.
-Limits given to the deployment or in cdk.json are kept, with a warning. The others share the rest,
-at least two each (an event source's minimum). A fifth is left for functions without a limit: API,
-starter, notifier.
+A new account has a concurrency of ten. If event sources could use all of it, the API would be
+throttled. Limits that the deployment's command or cdk.json sets are not changed, with a warning if
+they are too high. All other limits share the remaining concurrency, at least two each (an event
+source's minimum). A fifth of the concurrency is left for functions without a limit: API, starter,
+notifier.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ QUOTA = "Service Quotas, AWS Lambda, Concurrent executions"
 
 
 def default_limits(*, renders: bool) -> dict[str, int]:
-    """Return the default limits by context key."""
+    """Return the default of each concurrency limit, by context key (`worker_concurrency_max`, …).
+
+    `renders`: include the limit of the renderer.
+    """
     from infra.config import Config
 
     return {
@@ -39,7 +43,11 @@ def default_limits(*, renders: bool) -> dict[str, int]:
 def choose_from_account(
     environment: Mapping[str, str], given: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Read the account's concurrency. Return the chosen limits, and messages for the user."""
+    """Read the account's concurrency, and choose limits that fit into it.
+
+    Returns the chosen limits, and messages for the user. `given` are the settings of the
+    deployment.
+    """
     try:
         with cdk.client("lambda", environment) as client:
             found = client.get_account_settings()["AccountLimit"]
@@ -53,7 +61,11 @@ def choose_from_account(
 def choose(
     quota: int, limits: Mapping[str, int], given: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the limits of keys that are not given, and messages for the user."""
+    """Choose limits that fit into the account's concurrency `quota`.
+
+    `limits` are the defaults, `given` the limits that the user has set. Returns the limits to
+    change, and messages for the user.
+    """
     room = min(ROOM_MAX, max(ROOM_MIN, quota // 5))
     fixed = {key: int(value) for key, value in given.items() if value.isdecimal()}
     free = {key: value for key, value in limits.items() if key not in given}
@@ -75,7 +87,10 @@ def choose(
 
 
 def _share_out(spare: int, limits: Mapping[str, int]) -> dict[str, int]:
-    """Divide `spare` in proportion to the limits, at least `LEAST` for each."""
+    """Divide `spare` in proportion to `limits`.
+
+    Each gets at least `LEAST` and at most its limit.
+    """
     total = sum(limits.values()) or 1
     shares = {key: min(limit, max(LEAST, spare * limit // total)) for key, limit in limits.items()}
     while sum(shares.values()) > spare and max(shares.values(), default=0) > LEAST:

@@ -1,8 +1,9 @@
 """Deployed stacks in CloudFormation: status, outputs, parameters.
 
-During an update, or after a failed one, a stack exists with the outputs of its previous version. A
-stack that is being created or removed, or whose creation failed, counts as missing. The template's
-metadata contains the context given to the deployment, so a later one can keep it on any machine.
+During an update, or after a failed update, a stack exists with the outputs of its previous version.
+A stack that is being created or removed, or whose creation failed, counts as missing. The
+template's metadata contains the context given to the deployment, so the next deployment can keep it
+on any machine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from localstack.errors import aws_errors
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The same as in infra/config.py and app.py, without importing them.
+# Default name and keys, as in infra/config.py and app.py. They are repeated here so that the
+# command line need not import those.
 STACK = "Orbweaver"
 DESCRIPTION = "Orbweaver, a serverless web crawler"
 METADATA = "Orbweaver"
@@ -53,17 +55,17 @@ class Described:
 
     @property
     def exists(self) -> bool:
-        """True if the stack's resources can be used."""
+        """True if the stack exists with resources that can be used."""
         return self.status.startswith(_THERE)
 
     @property
     def is_settled(self) -> bool:
-        """True if no change is running, and the last one was completed or rolled back."""
+        """True if no change is running, and the last change was completed or rolled back."""
         return self.status in cdk.SETTLED
 
     @property
     def status_text(self) -> str:
-        """The status in words, with a remedy."""
+        """The status of the stack in words, with a remedy if there is a problem."""
         words = _NOT_THERE if not self.exists else _PASSING
         meaning = words.get(self.status, _MAY_BE_OLD)
         return f"the stack {self.name!r} is {self.status}: {meaning}"
@@ -95,7 +97,7 @@ def of_product(environment: Mapping[str, str]) -> list[Described]:
 
 
 def context_of(name: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the context given to a stack's last deployment, or {} if unknown."""
+    """Return the context that was given to a stack's last deployment, or {} if it is unknown."""
     deed = f"ask for the template of {name}"
     with aws_errors(deed), cdk.client("cloudformation", environment) as client:
         body = client.get_template(StackName=name, TemplateStage="Original")["TemplateBody"]

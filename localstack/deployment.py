@@ -1,9 +1,9 @@
-"""Plans a deployment: which settings it keeps from the last one, and which it changes.
+"""Plans a deployment: which settings of the last deployment it keeps, and which it changes.
 
-The last deployment's context is kept, except for keys that are given again. An empty value drops a
-key, so cdk.json or the default applies. `reset` drops all. Workers that are off stay off unless
-`worker_enabled` is given. Concurrency limits are never kept, because each deployment checks the
-account again.
+The context of the last deployment is kept, except for keys that are given again. An empty value
+removes a key, so that cdk.json or the default applies. `reset` removes all. If the workers are
+switched off, they remain off, unless `worker_enabled` is given. Concurrency limits are never kept,
+because each deployment checks the account again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
     from localstack.cdk import Say
 
-# From app.py.
+# Context key for the settings to keep, as in app.py.
 KEY = "orbweaver:context"
 NEVER = ("stack_name", "target", "worker_enabled", "keep_settings")
-# Tells the app that a deployment was planned, and whether its stack exists.
+# Context key that shows the app that a deployment was planned, and its values: whether the stack
+# exists.
 MARK, EXISTS, NEW = cdk.MARK, "exists", "new"
 ENABLED = "worker_enabled"
 WORKER = "WorkerFunction"
@@ -34,7 +35,10 @@ TRIES, PAUSE_S = 30, 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """CDK's context, and messages to show before the deployment. `is_off`: the workers stay off."""
+    """CDK's context, and messages to show before the deployment.
+
+    `off`: the workers are switched off, and remain off.
+    """
 
     name: str
     context: Mapping[str, str]
@@ -50,7 +54,10 @@ def plan(
     reset: bool = False,
     root: Path = layout.ROOT,
 ) -> Plan:
-    """Plan a deployment of the stack that `given` names, or of the default stack."""
+    """Plan the deployment of a stack. `given` are the keys that the user gave, also `stack_name`.
+
+    `defaults` apply to keys that are not given or kept. `reset` keeps no settings.
+    """
     name = given.get("stack_name") or usual_name(root)
     described = deployed.describe(name, environment)
     kept = (
@@ -59,7 +66,7 @@ def plan(
     wanted = _merged({} if reset else kept, given)
     named = {key: given[key] for key in NEVER if given.get(key)}
     if named.get(ENABLED) == "yes" and ENABLED not in _file(root):
-        del named[ENABLED]  # the default value; without the key, the cached assembly fits
+        del named[ENABLED]  # this is the default, and the cached assembly is without the key
     context = {**(defaults or {}), **wanted, **named}
     told = differences(kept, wanted)
     off = False
@@ -95,13 +102,16 @@ def deploy(
 def switch(
     given: Mapping[str, str], outputs: Mapping[str, str], environment: Mapping[str, str]
 ) -> None:
-    """Switch the workers as the context requires. CloudFormation misses other switches."""
+    """Enable or disable the workers as the given context requires.
+
+    CloudFormation does not notice if a command has switched them since the last deployment.
+    """
     if given.get(ENABLED) and WORKER in outputs:
         _switch(outputs[WORKER], environment, on=given[ENABLED] == "yes")
 
 
 def differences(kept: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-    """Describe which settings a deployment keeps, sets, changes and drops."""
+    """Describe which settings a deployment keeps, sets, changes and removes, one per line."""
     same = [f"{key}={wanted[key]}" for key in sorted(wanted) if kept.get(key) == wanted[key]]
     lines = [f"keeps what the stack was deployed with: {', '.join(same)}"] if same else []
     for key in sorted({*kept, *wanted}):
@@ -139,7 +149,7 @@ def _merged(kept: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]
 
 
 def usual_name(root: Path = layout.ROOT) -> str:
-    """Return the stack's name for deployments that give none."""
+    """Return the name of the stack for deployments that give no name."""
     return _file(root).get("stack_name") or deployed.STACK
 
 

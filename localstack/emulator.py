@@ -2,12 +2,12 @@
 
 - There is one instance per port, in its own folder: `.local/instances/<port>/` with `pid.json`,
   `emulator.log`, `state/`, `s3/` and `tmp/` (code of its Lambda functions).
-- A kept instance (`keep`) writes its state only when it is stopped, so a killed one falls back to
-  its last orderly stop. An instance that is not kept leaves no files.
-- A new instance stops when its starter ends, even by SIGKILL, unless `release` releases it (see
-  `guard`).
-- An orderly stop removes `pid.json`. The file of a killed instance stays until the next start, and
-  contains the time since when its state is lost.
+- A kept instance (`keep`) writes its state only when it is stopped. If it is killed, the next start
+  uses the state of its last orderly stop. An instance that is not kept leaves no files.
+- A new instance stops when the process that started it ends, even by SIGKILL. It continues only
+  after a call of `release` (see `guard`).
+- An orderly stop removes `pid.json`. If an instance is killed, the file exists until the next
+  start. It contains the time from which on the state is lost.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ _POLL_S = 0.05
 
 @dataclass(slots=True, kw_only=True)
 class Emulator:
-    """An emulator. `lost_since_s` is set if it was killed before this start."""
+    """An emulator. `lost_since_s` is set if the previous instance was killed.
+
+    Then its state is lost from that time on.
+    """
 
     port: int
     directory: Path
@@ -65,20 +68,23 @@ class Emulator:
         return processes.is_running(self.process) and launch.answers(self.endpoint_url)
 
     def release(self) -> None:
-        """Let the emulator run on after its starter."""
+        """Let the emulator continue when the process that started it ends."""
         self.released = True
         self.write_note()
         self.hand_over()
 
     def hand_over(self) -> None:
-        """Forget the child process, which another process stops."""
+        """Do not stop or wait for the child process any more, because another process stops it."""
         self._drop_leash()
         if self._child is not None and self._child.poll() is None:
             self._child.returncode = 0  # keeps Popen from waiting for it or warning about it
         self._child = None
 
     def stop(self) -> None:
-        """Stop the emulator and its functions. The state is written if kept, else removed."""
+        """Stop the emulator and its functions.
+
+        If `keep`, the state is written, else it is removed.
+        """
         if self.keep and processes.is_running(self.process):
             guard.end_functions(self.process.pid)
         processes.stop_group(self.process, grace_s=STOP_S_MAX if self.keep else 0)
@@ -90,7 +96,7 @@ class Emulator:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def write_note(self) -> None:
-        """Write `pid.json`, by which other processes find this emulator."""
+        """Write `pid.json`, with which other processes find this emulator."""
         noted = {
             "pid": self.process.pid,
             "started": self.process.started,
@@ -118,8 +124,8 @@ def start(
 ) -> Emulator:
     """Start an emulator and wait until it answers.
 
-    Port 0 takes a free one. `keep` keeps the state over a stop, `fresh` discards a kept state.
-    `settings` are further environment variables for MiniStack and its functions.
+    Port 0 means a free port. With `keep`, the state is written at a stop. `fresh` deletes the
+    existing state. `settings` are further environment variables for MiniStack and its functions.
     """
     if not layout.EMULATOR_PYTHON.exists():
         raise LocalStackError("The emulator is not installed: run `make setup`")
@@ -127,12 +133,12 @@ def start(
     port = port or launch.free_port(folder)
     directory = folder / str(port)
     directory.mkdir(parents=True, exist_ok=True)
-    with guard.locked(directory / "lock"):  # one process at a time starts an instance
+    with guard.locked(directory / "lock"):  # only one process at a time starts an instance
         return _start(port, directory, keep=keep, fresh=fresh, settings=settings or {})
 
 
 def find(port: int = PORT, *, instances: Path | None = None) -> Emulator | None:
-    """Return the running emulator of a port, or None. Cleans up after an emulator that has died."""
+    """Return the running emulator of a port, or None. Cleans up the files of a killed emulator."""
     noted = _noted((layout.INSTANCES if instances is None else instances) / str(port))
     if noted is not None and not processes.is_running(noted.process):
         noted.stop()
@@ -146,7 +152,7 @@ def find_all(*, instances: Path | None = None) -> list[Emulator]:
 
 
 def stopped(*, instances: Path | None = None) -> list[int]:
-    """Return the ports of stopped emulators with a kept state, most recently used first."""
+    """Return the ports of stopped emulators that have a state, most recently used first."""
     used = {
         int(folder.name): folder.stat().st_mtime
         for folder in _folders(instances, "state")
@@ -157,7 +163,7 @@ def stopped(*, instances: Path | None = None) -> list[int]:
 
 
 def lost_data(*, instances: Path | None = None) -> list[str]:
-    """Describe the data that killed emulators have lost, one per line."""
+    """Describe the data that killed emulators have lost, with one text per emulator."""
     noted = [found for one in _folders(instances, guard.NOTE) if (found := _noted(one))]
     killed = [one for one in noted if one.keep and not processes.is_running(one.process)]
     return [describe_loss(one.port, one.since_s) for one in killed]
@@ -175,13 +181,13 @@ def describe_loss(port: int, since_s: float) -> str:
 
 
 def _folders(instances: Path | None, part: str) -> list[Path]:
-    """Return the folders of instances that contain a file or folder, by port."""
+    """Return the folders of instances that contain the file or folder `part`, by port."""
     found = (layout.INSTANCES if instances is None else instances).glob(f"*/{part}")
     return sorted((one.parent for one in found), key=lambda folder: int(folder.name))
 
 
 def _noted(directory: Path) -> Emulator | None:
-    """Return the emulator that a folder's note names, running or not."""
+    """Return the emulator that the file `pid.json` of a folder names, running or not."""
     try:
         noted = json.loads((directory / guard.NOTE).read_text())
         return Emulator(
@@ -190,7 +196,7 @@ def _noted(directory: Path) -> Emulator | None:
             keep=noted["keep"],
             process=processes.Identity(pid=noted["pid"], started=noted["started"]),
             since_s=noted.get("since_s", 0.0),
-            released=noted.get("released", True),  # an earlier version notes nothing
+            released=noted.get("released", True),  # earlier versions do not write this
         )
     except (OSError, ValueError, KeyError):
         return None
@@ -236,7 +242,7 @@ def _start(
     except BaseException:
         emulator.stop()
         if killed is not None:
-            killed.write_note()  # the next start reports the loss
+            killed.write_note()  # so that the next start reports the loss
         raise
     return emulator
 

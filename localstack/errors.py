@@ -1,4 +1,4 @@
-"""The error class of this package, and texts for errors of AWS's clients."""
+"""The error class of this package, and texts for errors of clients of AWS."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class LocalStackError(Exception):
-    """A requirement on this machine is not met. The message contains the remedy."""
+    """A requirement on this machine is not met. The message contains a remedy."""
 
 
 @contextlib.contextmanager
 def aws_errors(deed: str) -> Iterator[None]:
-    """Convert errors of AWS's clients to LocalStackError with the text "Cannot `deed`"."""
+    """Convert errors of clients of AWS to LocalStackError with the text "Cannot `deed`"."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -26,8 +26,8 @@ def aws_errors(deed: str) -> Iterator[None]:
 
 
 def sentence_of(error: Exception) -> str | None:
-    """Return a text for errors of AWS's clients, or None if another component raised it."""
-    if "botocore" not in sys.modules:  # Commands on a local store do not import AWS's clients.
+    """Return a text for an error of a client of AWS, or None for all other errors."""
+    if "botocore" not in sys.modules:  # no client of AWS was imported
         return None
     from botocore.exceptions import BotoCoreError, ClientError
 

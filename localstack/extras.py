@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 
-# Name of the distribution. The packages and the command are called `orbweaver`.
+# Name of the package for pip. The Python packages and the command are called `orbweaver`.
 DISTRIBUTION = "orbweaver-crawler"
 AWS, DEPLOY, NODE = "aws", "deploy", "node"
-# Package to its extra, and the part of Orbweaver that needs it.
+# Text in the table below, which maps a Python package to its extra and to the part of Orbweaver
+# that needs it.
 A_STACK = "a stack, on AWS or on an emulator,"
 PACKAGES = {
     **dict.fromkeys(("aiobotocore", "boto3", "botocore"), (AWS, A_STACK)),
@@ -41,7 +42,7 @@ def require_cdk() -> None:
 
 
 def missing_extra_text(error: ModuleNotFoundError) -> str | None:
-    """Describe the extra that a failed import needs, or return None for other modules."""
+    """Return a text about the extra that a failed import needs, or None if it needs no extra."""
     if isinstance(error, ExtraMissing):
         return str(error)
     package = (error.name or "").partition(".")[0]

@@ -1,11 +1,11 @@
 """Runs MiniStack, and makes sure that none of its processes outlive its owner.
 
-- The emulator's interpreter starts this file by path, as leader of its own process group, in the
+- The emulator's interpreter runs this file by its path, as leader of its own process group, in the
   instance's folder. The argument is the reading end of a pipe (leash).
-- If the pipe closes, the starter has ended, and the emulator stops. It continues if `released` is
-  true in its `pid.json`, which a successful `local up` sets.
-- An orderly end writes the state and then removes `pid.json`. If that file is left, the emulator
-  was killed.
+- If the pipe closes, the process that started the emulator has ended. Then the emulator stops,
+  unless `released` is true in its `pid.json`. A successful `local up` sets that.
+- An orderly end writes the state and then removes `pid.json`. If that file exists afterwards, the
+  emulator was killed.
 - MiniStack (1.5.33) does not end its Lambda processes, so the last step kills the process group.
 """
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GRACE_S = 10.0
-# Time in which functions requeue their work while the emulator still serves them.
+# Time in which functions can requeue their messages while the emulator still answers them.
 FUNCTIONS_S, ASKED_EVERY_S = 2.0, 0.1
-NOTE = "pid.json"  # names an instance's process, see `emulator`
+NOTE = "pid.json"  # contains the process of an instance, see `emulator`
 
 
 @contextlib.contextmanager
 def locked(file: Path, mode: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold a file's lock during the block. Waits for the lock, unless `mode` has LOCK_NB."""
+    """Hold a lock on a file during the block. Waits for the lock, unless `mode` has LOCK_NB."""
     with file.open("a") as opened:
         fcntl.flock(opened, mode)
         yield
 
 
 def watch(leash: int, folder: Path) -> None:
-    """Wait until the starter ends. Then stop this process, unless it is released."""
+    """Wait until the starting process ends. Then stop this process, unless it is released."""
     os.read(leash, 1)
-    with contextlib.suppress(OSError):  # the folder may be gone already
+    with contextlib.suppress(OSError):  # the folder might not exist any more
         if json.loads((folder / NOTE).read_text())["released"]:
             return
     end_functions(os.getpid())
@@ -52,9 +52,9 @@ def watch(leash: int, folder: Path) -> None:
 
 
 def end_functions(emulator: int) -> None:
-    """Send SIGTERM to an emulator's functions until they end or the time is over."""
-    # As in Lambda, an idle function exits. A worker first finishes its batch, and exits at the next
-    # SIGTERM.
+    """Send SIGTERM to the functions of an emulator until they end, for at most `FUNCTIONS_S`."""
+    # As in Lambda, an idle function exits at SIGTERM. A worker first finishes its batch, and exits
+    # at the next SIGTERM.
     told = _children(emulator)
     until_s = time.monotonic() + FUNCTIONS_S
     while told and time.monotonic() < until_s:
@@ -66,11 +66,11 @@ def end_functions(emulator: int) -> None:
 
 
 def _children(parent: int) -> set[int]:
-    """Return the ids of a process's running children. Empty without /proc."""
+    """Return the ids of a process's running children. The set is empty without /proc."""
     found = set()
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):
-            # proc(5): "pid (name) state ppid …"; the name may contain anything.
+            # proc(5): "pid (name) state ppid …". The name can contain any character.
             state, ppid = entry.read_text().rpartition(")")[2].split()[:2]
             if int(ppid) == parent and state not in "ZX":
                 found.add(int(entry.parent.name))

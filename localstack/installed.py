@@ -1,9 +1,10 @@
 """Sets up an installed package, as `make setup` sets up a checkout. Does nothing in a checkout.
 
-- An installed package has its folder in `layout.ROOT`: a copy of the project's files, the emulator
-  and the CDK command line. Each part is made when it is first needed, and again for another version
-  of the package or of Python.
-- A part without a current stamp is made again. Two commands that need it wait for one another.
+- The folder `layout.ROOT` of an installed package contains three parts: a copy of the project's
+  files, the emulator and the CDK command line. Each part is installed when it is first needed, and
+  again for another version of the package or of Python.
+- A stamp in each part shows for which version it was installed. If two commands need the same
+  part, one waits for the other.
 - Only packages pinned by hash in requirements/ and package-lock.json are installed, with pip, or
   with uv if this environment has no pip.
 """
@@ -37,7 +38,7 @@ LINES_SHOWN = 20
 
 
 def ensure_project() -> None:
-    """Copy the project's files, which synthesis and assets need."""
+    """Copy the project's files, which a synthesis and code assets need."""
     if layout.CHECKOUT:
         return
     packages = {f"functions/{name}": _package(name) for name in ("orbweaver", "handlers")}
@@ -80,7 +81,7 @@ def ensure_emulator(say: Say) -> None:
 
 
 def ensure_cdk(say: Say) -> None:
-    """Install the CDK command line. Raises ExtraMissing if its library or Node is missing."""
+    """Install the CDK command line. Raises ExtraMissing if CDK's library or Node is missing."""
     if layout.CHECKOUT:
         return
     extras.require_cdk()
@@ -130,7 +131,7 @@ def _alone() -> Iterator[None]:
 
 
 def _installer(python: Path) -> list[str]:
-    """Return the command that installs pinned packages for an interpreter without pip."""
+    """Return the command that installs pinned packages for `python`, an interpreter without pip."""
     if extras.is_installed("pip"):
         words = [sys.executable, "-m", "pip", "--python", str(python), "install"]
         words.append("--disable-pip-version-check")

@@ -19,14 +19,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOST = "127.0.0.1"
-# Below the ephemeral ports, because those could be taken while an instance is stopped.
+# Ports for instances. They are below the ephemeral ports, because another program could get an
+# ephemeral port while the instance is stopped.
 _PORTS = range(20_000, 32_000)
-# Inherited variables. They include certificates, because functions use TLS.
+# Variables that an emulator inherits, including those for certificates, because functions use TLS.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def spawn(directory: Path, variables: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], int]:
-    """Start the guard in an instance's folder. Return the process, and its end of the pipe."""
+    """Start the guard in an instance's folder.
+
+    Return the process, and this process's end of the leash.
+    """
     leash_end, leash = os.pipe()
     try:
         with (directory / "emulator.log").open("wb") as log:
@@ -49,7 +53,7 @@ def spawn(directory: Path, variables: Mapping[str, str]) -> tuple[subprocess.Pop
 
 
 def environment(port: int, directory: Path, *, keep: bool) -> dict[str, str]:
-    """Return all environment variables of an emulator, without account, proxy and Python path."""
+    """Return all environment variables of an emulator. They contain no AWS account and no proxy."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     kept = "1" if keep else "0"
     return inherited | {
@@ -68,13 +72,13 @@ def environment(port: int, directory: Path, *, keep: bool) -> dict[str, str]:
         "LOG_LEVEL": "WARNING",  # INFO writes a line per request
         "SFTP_ENABLED": "0",  # SFTP uses fixed ports, so two instances would collide
         "IOT_MTLS_ENABLED": "0",
-        "DOCKER_HOST": f"unix://{directory}/no-docker",  # prevents a search for Docker
+        "DOCKER_HOST": f"unix://{directory}/no-docker",  # missing: prevents a search for Docker
         "PYTHONUNBUFFERED": "1",
     }
 
 
 def answers(endpoint_url: str) -> bool:
-    """Return whether an emulator answers. Proxies are ignored."""
+    """Return whether an emulator answers at this URL. Configured proxies are not used."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(f"{endpoint_url}/_ministack/health", timeout=2) as answer:
@@ -94,7 +98,7 @@ def is_taken(port: int) -> bool:
 
 
 def free_port(instances: Path) -> int:
-    """Return a free port that no instance has."""
+    """Return a free port that belongs to no instance."""
     for _ in range(100):
         port = random.choice(_PORTS)  # noqa: S311 - not a secret
         if not (instances / str(port)).exists() and not is_taken(port):

@@ -34,8 +34,8 @@ ROOT = PACKAGES if CHECKOUT else data_folder()
 LOCAL = ROOT / ".local"
 INSTANCES = LOCAL / "instances"
 ASSEMBLIES = LOCAL / "assemblies"
-LEFT = LOCAL / "left"  # resources left by removed stacks, for a later import
-# The emulator's Python also runs the functions, so it has this process's version.
+LEFT = LOCAL / "left"  # lists of resources that removed stacks left, for a later import
+# The emulator's Python also runs the functions, so it has the version of this process's Python.
 _EMULATOR = "emulator" if CHECKOUT else f"emulator-{sys.version_info[0]}.{sys.version_info[1]}"
 EMULATOR_PYTHON = LOCAL / _EMULATOR / "bin" / "python"
 CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
@@ -43,7 +43,8 @@ CDK = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 ENDPOINT = "AWS_ENDPOINT_URL"
-# Variables that would redirect a client, or give it another identity.
+# Variables that are not passed on, because they would redirect a client, or give it another
+# identity.
 _FOREIGN = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
 
 
@@ -61,7 +62,7 @@ def node_directory() -> Path:
 def client_environment(
     endpoint_url: str, inherited: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Return a complete environment for an emulator's clients, without the caller's AWS account."""
+    """Return the environment for an emulator's clients. It contains no access to an AWS account."""
     kept = {
         name: value
         for name, value in inherited.items()
@@ -82,7 +83,7 @@ def client_environment(
 
 
 def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for `cdk`, with this interpreter and Node first on the path."""
+    """Return the environment for `cdk`, in which this Python and Node are first on PATH."""
     folder = node_directory()
     path = [str(Path(sys.executable).parent), str(folder), environment.get("PATH", os.defpath)]
     return {

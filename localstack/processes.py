@@ -1,8 +1,8 @@
-"""Processes identified by id and start time, because ids are reused, run and stopped by group.
+"""Processes identified by id and start time (ids are reused), run and stopped by group.
 
-The start time comes from /proc on Linux and from ps elsewhere. A zombie counts as ended. A process
-whose threads are still ending does not: its files and ports stay open until the last thread ends.
-Only a process that leads its own group is stopped with its group.
+The start time is read from /proc on Linux and from ps elsewhere. A zombie counts as ended. But a
+process counts as running until its last thread has ended, because its files and ports are open
+until then. Only a process that leads its own group is stopped with its group.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Identity:
 
 
 def identify(pid: int) -> Identity | None:
-    """Return the process that has this id now, or None."""
+    """Return the identity of the process that has this id now, or None if there is none."""
     status = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
         try:
-            # proc(5): "pid (name) state ppid … starttime"; the name may contain anything.
+            # proc(5): "pid (name) state ppid … starttime". The name can contain any character.
             fields = status.read_text().rpartition(")")[2].split()
         except OSError:
             return None
@@ -57,12 +57,12 @@ def identify(pid: int) -> Identity | None:
 
 
 def is_running(process: Identity) -> bool:
-    """Return whether exactly this process still runs."""
+    """Return whether this process is still running. A new process with its id does not count."""
     return identify(process.pid) == process
 
 
 def members(group: int) -> list[int]:
-    """Return the ids of a group's running processes. Empty without /proc."""
+    """Return the ids of the running processes of a group. The list is empty without /proc."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):
@@ -73,7 +73,10 @@ def members(group: int) -> list[int]:
 
 
 def _is_gone(fields: list[str]) -> bool:
-    """Return whether all threads have ended. `fields` are the fields of `stat` after the name."""
+    """Return whether all threads of a process have ended.
+
+    `fields` are the fields of its `stat` file after the name.
+    """
     return fields[0] in "ZX" and int(fields[17]) <= 1
 
 
@@ -83,9 +86,10 @@ def run(
     environment: Mapping[str, str],
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[int, str]:
-    """Run a command in its own process group, and report the elapsed time. Return code and output.
+    """Run a command in its own process group, and report the elapsed time regularly.
 
-    The group ends with this call, even if the call is interrupted or over its time limit.
+    Returns the exit code and the output. When this call ends, also by an interruption or the time
+    limit, no process of the group is left.
     """
     with subprocess.Popen(
         command,
@@ -126,9 +130,12 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def stop_group(leader: Identity, *, grace_s: float) -> None:
-    """Stop a group leader, with SIGTERM first if `grace_s` > 0, then kill the rest of its group."""
-    # Only the leader gets SIGTERM, because it ends its children in its own order. A group id stays
-    # reserved while the group has a member, so it cannot be another process's group.
+    """Stop a process and its group.
+
+    With `grace_s` > 0, the leader first gets SIGTERM and this time.
+    """
+    # Only the leader gets SIGTERM, because it ends its children in its own order. The id of a group
+    # is not reused while the group has a member, so the signals reach only this group.
     if is_running(leader):
         if grace_s > 0:
             with contextlib.suppress(ProcessLookupError):

@@ -1,6 +1,6 @@
-"""Data that outlives a stack: buckets to empty, resources that stay, commands that remove them.
+"""Data that outlives a stack: buckets to empty, resources that are kept, commands that remove them.
 
-- A resource whose `DeletionPolicy` in the deployed template begins with Retain stays. It is
+- A resource whose `DeletionPolicy` in the deployed template begins with Retain is kept. It is
   reported with commands that remove it, and recorded in a file (adoption.py).
 - A bucket that is removed with its stack is emptied first, because CloudFormation deletes only
   empty ones: objects, versions and incomplete uploads, 1,000 per request.
@@ -51,13 +51,13 @@ class Resource:
 
     @property
     def identifier(self) -> dict[str, str]:
-        """Return the identifiers for a CloudFormation import. Empty if it cannot be imported."""
+        """Return the identifiers for a CloudFormation import, or {} if that is not possible."""
         names = KINDS[self.kind].identifiers if self.kind in KINDS else ()
         return dict(zip(names, (self.name, self.parent), strict=False))
 
 
 def resources_of(stack: str, lend: Lend) -> list[Resource]:
-    """Return the resources of a deployed stack. Empty if it does not exist."""
+    """Return the resources of a deployed stack, or [] if the stack does not exist."""
     deed = f"ask what the stack {stack} holds"
     with aws_errors(deed), lend("cloudformation") as cloudformation:
         try:
@@ -103,7 +103,10 @@ def _policy(declared: Mapping[str, Any]) -> str:
 
 
 def empty(resources: list[Resource], lend: Lend, say: Say = lambda _: None) -> int:
-    """Empty the buckets removed with their stack. Return the number of objects and uploads."""
+    """Empty the buckets that are removed with their stack.
+
+    Returns the number of removed objects and uploads.
+    """
     removed = 0
     for resource in resources:
         if resource.kind == BUCKET and not resource.kept:
@@ -140,7 +143,10 @@ def _empty(bucket: str, s3: Any, say: Say) -> int:
 
 
 def _versions(bucket: str, s3: Any) -> Iterator[list[dict[str, str]]]:
-    """Yield all versions and delete markers of a bucket. The caller deletes each page."""
+    """Yield the versions and delete markers of a bucket, in pages.
+
+    The caller must delete each page before it takes the next one.
+    """
     while True:
         page = s3.list_object_versions(Bucket=bucket, MaxKeys=PAGE)
         found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
@@ -150,7 +156,10 @@ def _versions(bucket: str, s3: Any) -> Iterator[list[dict[str, str]]]:
 
 
 def drop_logs(resources: list[Resource], lend: Lend) -> None:
-    """Delete API Gateway's own log groups, unless resources of the stack stay."""
+    """Delete the log groups that API Gateway created for the stack's API.
+
+    If the stack has resources that are kept after its removal, the log groups are kept, too.
+    """
     if any(one.kept and not KINDS[one.kind].shared for one in resources if one.kind in KINDS):
         return
     for group in _groups(resources, lend):
@@ -174,7 +183,10 @@ def _groups(resources: list[Resource], lend: Lend) -> list[str]:
 
 
 def protect(resources: list[Resource], lend: Lend) -> None:
-    """Protect the tables that stay against deletion. On AWS, infra/protection.py does this."""
+    """Protect the tables that outlive the stack against deletion.
+
+    On AWS, infra/protection.py does this.
+    """
     with lend("dynamodb") as dynamodb:
         for resource in resources:
             if resource.kind == TABLE:
@@ -186,26 +198,26 @@ def protect(resources: list[Resource], lend: Lend) -> None:
 
 
 def finish(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
-    """After a removal, delete unneeded log groups, and report and record kept resources."""
+    """Finish a removal: delete unneeded log groups, report and record kept resources."""
     drop_logs(resources, lend)
     remember(resources, lend, file, say)
 
 
 def remember(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
-    """Report kept resources with commands that remove them, and record them for an import."""
+    """Report kept resources with commands that remove them. Record them in `file` for an import."""
     kept = [resource for resource in resources if resource.kept and resource.kind in KINDS]
     own = [one for one in kept if not KINDS[one.kind].shared]
     if own:
         say("these stay, and may be billed; remove them by")
         names = {one.name for one in own}
         for one in own:
-            if one.parent not in names:  # otherwise it is removed with its parent
+            if one.parent not in names:  # otherwise the commands for its parent remove it
                 _say_commands(one, say)
         for group in _groups(resources, lend):
             say(f"  {DROP_GROUP.format(name=group)}")
     if shared := [one for one in kept if KINDS[one.kind].shared]:
         say("these stay for all APIs of the account and region, and cost nothing; remove them by")
-        # Roles last, because settings use them.
+        # Roles come last, because settings use them.
         for one in sorted(shared, key=lambda one: bool(one.identifier)):
             _say_commands(one, say)
     if mapping := {one.logical: one.identifier for one in kept if one.identifier}:
@@ -221,6 +233,6 @@ def _say_commands(one: Resource, say: Say) -> None:
 
 
 def dropped(before: list[Resource], after: list[Resource]) -> list[Resource]:
-    """Return the resources that an update removed from a stack but kept."""
+    """Return the resources that an update removed from the stack without deleting them."""
     names = {one.logical for one in after}
     return [one for one in before if one.kept and one.logical not in names]

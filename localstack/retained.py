@@ -1,7 +1,7 @@
-"""Kinds of resources that can outlive a stack: how to import, find and remove each.
+"""Kinds of resources that can outlive a stack: how to import, find and remove each of them.
 
-A part of another resource is also identified by its parent: a group by its user pool. A kind
-without identifiers is a setting of the account, which the next stack sets again.
+A part of a resource is also identified by its parent: a group by its user pool. A kind without
+identifiers is a setting of the account, which the next stack sets again.
 
 Source:
 docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/resource-import-supported-resources.html.
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
-    Lend = Callable[[str], AbstractContextManager[Any]]  # service name to client
+    Lend = Callable[[str], AbstractContextManager[Any]]  # returns a client of an AWS service
 
 TABLE, BUCKET, KEY = "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::KMS::Key"
 POOL, GROUP = "AWS::Cognito::UserPool", "AWS::Cognito::UserPoolGroup"
 ROLE, ACCOUNT = "AWS::IAM::Role", "AWS::ApiGateway::Account"
 ABSENT = ("ResourceNotFoundException", "404", "NoSuchBucket", "NotFoundException", "NoSuchEntity")
-# A key that is scheduled for deletion still answers, but cannot be imported.
+# State of a KMS key. A key that is scheduled for deletion can be read, but not imported.
 USABLE = "Enabled"
 
 
@@ -34,8 +34,9 @@ USABLE = "Enabled"
 class Kind:
     """A kind of resource. CloudFormation imports it by `identifiers`.
 
-    `parameters` are the same values as `operation` of `service` calls them: the resource's own name
-    first, then its parent's. `commands` remove it. `shared` means that the whole account uses it.
+    `operation` of `service` reads such a resource. `parameters` are the names that this operation
+    gives to the identifiers, in the same order. `commands` remove the resource. `shared` means that
+    the whole account uses it.
     """
 
     identifiers: tuple[str, ...] = ()
@@ -114,8 +115,8 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-# The physical name of a part does not identify it, so its identifiers come from the template: the
-# properties with its own name and with its parent.
+# Properties of the template with a resource's own name and with its parent. They are the
+# identifiers of such a resource, because its physical name does not identify it.
 PARTS: Mapping[str, tuple[str, str]] = {GROUP: ("GroupName", "UserPoolId")}
 
 

@@ -1,7 +1,7 @@
 """Event sources of a function: the queues that invoke it, and whether they are enabled.
 
-An update takes a while. Until then the state is `Enabling` or `Disabling`, and Lambda refuses
-another update.
+Enabling or disabling takes a while. Until then the state is `Enabling` or `Disabling`, and Lambda
+refuses further changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ON, OFF = "Enabled", "Disabled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """An event source. `state` is Lambda's word."""
+    """An event source of a function. `state` is Lambda's name of the state, such as `Enabled`."""
 
     id: str
     queue: str
@@ -31,7 +31,7 @@ class Source:
 
     @property
     def is_off(self) -> bool:
-        """True if it is disabled or being disabled."""
+        """True if the event source is disabled or being disabled."""
         return self.state in (OFF, "Disabling")
 
 
@@ -52,7 +52,7 @@ def read_sources(function: str, environment: Mapping[str, str]) -> tuple[Source,
 
 
 def switch(source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
-    """Enable or disable a source. Returns False if Lambda accepts no update now."""
+    """Enable or disable an event source. Returns False if Lambda refuses changes at the moment."""
     with aws_errors(f"switch {source.queue}"), cdk.client("lambda", environment) as client:
         try:
             client.update_event_source_mapping(UUID=source.id, Enabled=on)

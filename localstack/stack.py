@@ -1,10 +1,10 @@
 """The whole stack on this machine: an emulator with the deployed CDK app.
 
-- If a command fails or is interrupted, it stops the processes that it started, and no others.
-- A command holds a shared lock on the instance's file `users` while it uses an emulator. The
+- If a command fails or is interrupted, it stops the processes that it has started, and no others.
+- While a command uses an emulator, it holds a shared lock on the instance's file `users`. The
   command that started the emulator waits for this lock before it stops the emulator.
 - The emulator stores the fingerprint of its deployment (in an SSM parameter). If the fingerprint is
-  unchanged, nothing is deployed.
+  unchanged, no deployment runs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ def up(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> Stack:
-    """Start a stack that outlives this process. `fresh` discards the state and the settings."""
+    """Start a stack that continues after this process.
+
+    `fresh` deletes existing state and settings.
+    """
     if fresh:
         down(port, say=say)
     with running(port) as found:
@@ -60,7 +63,8 @@ def up(
             used.release()
         except BaseException:
             if found is None:
-                # With port 0, later commands could not find the state, because the port is random.
+                # The state is kept, except with port 0: the port is random, so later commands would
+                # not find the state.
                 used.keep = port != 0
                 used.stop()
             raise
@@ -77,7 +81,10 @@ def temporary(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> Iterator[Stack]:
-    """Run a new stack during the block. If `keep`, its state stays on its port for a later `up`."""
+    """Run a new stack during the block.
+
+    With `keep`, its state is kept for a later `up` on its port.
+    """
     started = _start(port, say, keep=keep, fresh=keep, settings=settings)
     try:
         outputs = bring_up_to_date(started, context, say=say, root=root)
@@ -94,7 +101,7 @@ def running(port: int) -> Iterator[emulator.Emulator | None]:
         yield None
         return
     with guard.locked(found.directory / USERS, fcntl.LOCK_SH):
-        # It may have been stopped until the lock was free.
+        # Another command may have stopped the emulator before the lock was free.
         yield emulator.find(port)
 
 
@@ -113,7 +120,7 @@ def shared(port: int, *, say: Say) -> Iterator[tuple[emulator.Emulator, bool]]:
 
 
 def _leave(started: emulator.Emulator, say: Say) -> None:
-    """Wait for other commands, then stop the emulator unless `local up` has released it."""
+    """Wait until no command uses the emulator, then stop it, unless `local up` has released it."""
     users = started.directory / USERS
     try:
         with guard.locked(users, fcntl.LOCK_EX | fcntl.LOCK_NB):
@@ -130,7 +137,7 @@ def _leave(started: emulator.Emulator, say: Say) -> None:
 
 
 def down(port: int = emulator.PORT, *, say: Say = lambda _: None) -> bool:
-    """Stop the emulator of a port. Returns False if none runs."""
+    """Stop the emulator of a port. Returns False if no emulator is running there."""
     found = emulator.find(port)
     if found is None:
         return False
@@ -149,14 +156,16 @@ def bring_up_to_date(
     say: Say = lambda _: None,
     root: Path = layout.ROOT,
 ) -> dict[str, str]:
-    """Deploy to an emulator if something changed, and return the outputs.
+    """Deploy to an emulator if something has changed, and return the outputs.
 
-    The last deployment's settings are kept, unless `context` overrides them or `reset` drops them.
-    `defaults` apply to the others. If `working`, a stack whose workers are off is an error.
+    The settings of the last deployment are kept, unless `context` overrides them or `reset` removes
+    them. `defaults` are for settings that are not given and not kept. With `working`, a stack whose
+    workers are off is an error.
     """
     environment = on.environment()
     installed.ensure_project()
-    # One deployment at a time. A second one then finds the fingerprint unchanged.
+    # One deployment at a time. If a second command waits for the lock, it then finds the
+    # fingerprint unchanged.
     with guard.locked(on.directory / "deploy"), cdk.client("ssm", environment) as ssm:
         given = dict(context or {})
         usual = {**CONTEXT, **(defaults or {})}
@@ -182,7 +191,7 @@ def _deployed(ssm: Any) -> str | None:
 
 
 def _outputs(environment: Mapping[str, str], key: str) -> dict[str, str] | None:
-    """Return the outputs of an assembly's stack, or None if it is not complete."""
+    """Return the outputs of a cached assembly's stack, or None if it is incomplete."""
     kept = layout.ASSEMBLIES / key
     if not (kept / "manifest.json").exists():
         return None
@@ -197,7 +206,7 @@ def _start(
     fresh: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> emulator.Emulator:
-    installed.ensure_cdk(say)  # an installed package without Node ends here
+    installed.ensure_cdk(say)  # for an installed package without Node, this raises an error
     installed.ensure_emulator(say)
     say("starting the emulator")
     started = emulator.start(port=port, keep=keep, fresh=fresh, settings=settings)

@@ -2,10 +2,11 @@
 
 - `orbweaver deploy` plans before it synthesizes, and sets a mark (`orbweaver:stack`). Without the
   mark, the app makes the same plan here: kept settings, switched-off workers, concurrency.
-- CDK provides account and region if it has credentials. Without them no request is sent, so `cdk
-  ls` and `cdk synth` work offline.
-- CDK does not pass `--profile` to an app. Credentials of another account are an error.
-- `keep_settings=no` makes no plan and sends no request to AWS.
+- If CDK has credentials, it passes account and region to the app. Without them this module sends
+  no request, so `cdk ls` and `cdk synth` work offline.
+- CDK does not pass `--profile` to an app. If the app finds credentials of another account, that is
+  an error.
+- With `keep_settings=no`, there is no plan and no request to AWS.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ WITHOUT = f"-c {KEEP}=no synthesizes from the context alone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The context keys to synthesize with, and whether the stack exists."""
+    """The context keys to synthesize with, and whether the stack is deployed already."""
 
     context: Mapping[str, str]
     stack_exists: bool
@@ -44,7 +45,10 @@ def plan(
     say: Callable[[str], object],
     root: Path = layout.ROOT,
 ) -> Planned:
-    """Plan a synthesis. `given` are Orbweaver's keys that cdk.json lacks, `context` has all."""
+    """Plan a synthesis.
+
+    `given` are the keys from the command line, `context` is CDK's whole context.
+    """
     mark = context.get(deployment.MARK)
     offline = not environment.get(ACCOUNT) or given.get(KEEP) == "no"
     if mark is not None or offline or context.get("target") == "local":
@@ -80,7 +84,7 @@ def _check_account(environment: Mapping[str, str]) -> None:
 def _say_left(
     name: str, environment: Mapping[str, str], *, say: Callable[[str], object], root: Path
 ) -> None:
-    """Report that only `orbweaver deploy` imports the data of an earlier stack."""
+    """Report that only `orbweaver deploy` imports data that an earlier stack has left."""
     file = adoption.place(name, root, lambda service: cdk.client(service, environment))
     if file.exists():
         say(

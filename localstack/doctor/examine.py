@@ -1,8 +1,8 @@
 """Runs the checks and makes their report.
 
-An error in a check (refusal, lost connection, unexpected answer) fails that check only, and is
-reported by operation and code. Without accepted credentials, the remaining checks are skipped. A
-deployed stack is always removed.
+If a check has an error (refusal, lost connection, unexpected answer), only this check fails. The
+error is reported by operation and code. If AWS does not accept the credentials, the remaining
+checks are skipped. A stack that the doctor has deployed is always removed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ODD = (LookupError, TypeError, ValueError, AttributeError, StopIteration, Respon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """The report, remedies for failures, and whether AWS answered."""
+    """The report, remedies by check id, and whether AWS accepted the credentials."""
 
     report: dict[str, Any]
     advice: tuple[tuple[str, str], ...]
@@ -68,7 +68,7 @@ def examine(ground: Ground, *, show: Callable[[Check, Finding], None]) -> Examin
 
 
 def _look(ground: Ground) -> None:
-    """Read the outputs, resources and settings of the stack, if it exists."""
+    """Read outputs, resources and settings of the deployed stack into `ground`, if it exists."""
     try:
         found = deployed.describe(ground.stack, ground.environment)
         if found is None or not found.exists:
@@ -79,12 +79,12 @@ def _look(ground: Ground) -> None:
         local = {"target": "local"} if ground.emulator else {}
         ground.config = Config.from_context({**ground.given, **local, "stack_name": ground.stack})
     except (LocalStackError, ConfigError, *ODD):
-        # Ignored, because the checks examine each resource and report unreadable ones.
+        # This error is ignored. The checks examine each resource, and report unreadable ones.
         return
 
 
 def _skip_reason(check: Check, ground: Ground, *, reached: bool) -> Finding | None:
-    """Return why a check is skipped, or None if it runs."""
+    """Return a finding with the reason why a check is skipped, or None if it must run."""
     if not reached:
         return skipped("credentials are not accepted")
     if check.full and not ground.full:
@@ -100,7 +100,7 @@ def _run(check: Check, ground: Ground) -> Finding:
     try:
         return check.run(ground)
     except ClientError as error:
-        # The operation's name comes from the client, so it is safe to show.
+        # The name of the operation is not text from AWS, so it can be shown.
         return failed(
             f"{error.operation_name} was refused", code=safe(error.response["Error"]["Code"])
         )

@@ -1,8 +1,8 @@
 """Input (`Ground`) and result (`Finding`) of a check.
 
-A check returns failures instead of raising them. examine.py catches unexpected refusals by AWS, and
-reports operation and code, never the message. AWS's texts are only compared with known words:
-`safe`.
+A check returns failures instead of raising them. examine.py catches unexpected refusals by AWS. It
+reports their operation and code, and never the message. Texts of AWS are only compared with known
+words (`safe`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from localstack.removal import Resource
 Seen: TypeAlias = dict[str, Any]
 
 OTHER = "(another word)"
-# AWS's error codes and states. A report hides all other texts of AWS.
+# Error codes and states of AWS that a report may contain. All other texts of AWS are replaced.
 WORDS = frozenset(
     """
     400 404 413 ACTIVE AES256 AWS.SimpleQueueService.BatchRequestTooLong
@@ -63,7 +63,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Result of a check with the values it saw. `why` explains a failed or skipped check."""
+    """Result of a check with the values that it read. `why` is the reason for a failure or skip."""
 
     result: Result
     seen: Mapping[str, Any] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One entry of the registry. `do` is the remedy for a failure."""
+    """One check of checks.txt. `do` is the remedy for a failure."""
 
     id: str
     title: str
@@ -80,14 +80,14 @@ class Check:
     steps: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     full: bool = False
-    stack: bool = True  # the check needs a stack
+    stack: bool = True  # the check is skipped if no stack is deployed
     do: str
     not_on_emulator: str = ""
 
 
 @dataclass(kw_only=True)
 class Ground:
-    """The account, region and stack to check. `crawl` crawls a URL and counts its pages."""
+    """The account, region and stack to check. `crawl` crawls a URL, and returns counts of pages."""
 
     environment: Mapping[str, str]
     region_from: str
@@ -97,11 +97,11 @@ class Ground:
     config: Config = field(default_factory=Config)
     full: bool = False
     context: Mapping[str, str] = field(default_factory=dict)  # for the doctor's own stack
-    given: Mapping[str, str] = field(default_factory=dict)  # the context of the deployment
+    given: Mapping[str, str] = field(default_factory=dict)  # of the checked stack's deployment
     url: str | None = None
     crawl: Callable[[Mapping[str, str], str], tuple[int, int]] | None = None
     say: Callable[[str], None] = print
-    deployed: bool = False  # by the doctor, which must remove it
+    deployed: bool = False  # True if the doctor has deployed a stack, which it must remove
     pause: Callable[[float], None] = time.sleep
     _open: ExitStack = field(default_factory=ExitStack)
     _clients: dict[str, Any] = field(default_factory=dict)
@@ -114,13 +114,13 @@ class Ground:
         return cdk.is_emulator(self.environment)
 
     def client(self, service: str) -> Any:
-        """Return a client. It stays open until `close`."""
+        """Return a client of an AWS service. It is open until `close` is called."""
         if service not in self._clients:
             self._clients[service] = self._open.enter_context(self.lend(service))
         return self._clients[service]
 
     def call(self, operation: str, **parameters: Any) -> Any:
-        """Call an operation, such as "sqs.send_message"."""
+        """Call an operation of AWS, such as "sqs.send_message"."""
         service, _, method = operation.partition(".")
         return getattr(self.client(service), method)(**parameters)
 
@@ -132,7 +132,10 @@ class Ground:
         return [one for one in self.resources if one.kind == kind]
 
     def until(self, is_true: Callable[[], bool], seconds: int) -> bool:
-        """Repeat `is_true` every second until it is or `seconds` pass. Return the last result."""
+        """Call `is_true` every second until it returns True, at most `seconds` times.
+
+        Returns the last result.
+        """
         for _ in range(seconds - 1):
             if is_true():
                 return True
@@ -157,7 +160,7 @@ def judged(problems: list[str], **seen: Any) -> Finding:
 
 
 def safe(given: Any) -> Any:
-    """Return numbers, booleans and known words of AWS. Other text becomes a placeholder."""
+    """Replace texts that are not known words of AWS. Numbers, booleans and known words are kept."""
     match given:
         case bool() | int() | float():
             return given

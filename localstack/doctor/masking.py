@@ -1,7 +1,7 @@
 """Masking of reports: account ids, ARNs, keys and addresses never appear.
 
-Checks return no text from AWS. As a second safeguard, this masks every text of a report, including
-names given by the user.
+Checks return no text from AWS. As a second safeguard, this module masks every text of a report,
+also names that the user has given.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def account(number: str) -> str:
 
 
 def text(given: str) -> str:
-    """Mask the parts of a text that may be secret."""
+    """Mask the parts of a text that could be secret."""
     for pattern, shown in _PATTERNS:
         given = pattern.sub(shown, given)
     return _ACCOUNT.sub(r"********\1", given)
 
 
 def everything(given: Any) -> Any:
-    """Mask every text in a report. Numbers and booleans stay."""
+    """Mask every text in a report. Numbers and booleans are not changed."""
     match given:
         case str():
             return text(given)

@@ -1,4 +1,4 @@
-"""The stack that `--full` deploys, crawls with and removes, and resources it left behind."""
+"""The stack that `--full` deploys, crawls with and removes, and a search for its leftovers."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ OURS = {
     "exporter_concurrency_max": "2",
 }
 SWITCH_S_MAX = 120
-# SQS still lists a deleted queue for up to a minute.
+# SQS can list a deleted queue for up to a minute.
 LISTED_TRIES, LISTED_PAUSE_S = 9, 10
 LOG_GROUPS = ("/aws/lambda/{}-", "/aws/apigateway/{}")
 PAGES = 5
 
 
 def context(environment: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the stack's context: small limits, workers off, no retained resources."""
+    """Return the context of this stack: small limits, workers off, no retained resources."""
     local = {"target": "local", "allow_addresses": THIS_MACHINE}
     return {**given, **OURS, **(local if cdk.is_emulator(environment) else {})}
 
@@ -46,7 +46,7 @@ def deploy(script: Script) -> Seen | Finding:
     """Deploy the stack, and store its outputs and resources in the script's `ground`."""
     ground = script.ground
     account = {} if ground.emulator else ground.call("apigateway.get_account")
-    # An existing role of API Gateway for its logs is kept.
+    # If API Gateway has a role for its logs already, the stack does not replace it.
     role = {"api_account_role": "no" if account.get("cloudwatchRoleArn") else "yes"}
     ground.given = {**context(ground.environment, ground.context), **role}
     ground.config, ground.deployed = Config.from_context(ground.given), True
@@ -56,7 +56,7 @@ def deploy(script: Script) -> Seen | Finding:
         ground.say(str(error))
         return failed("it could not be deployed: see the messages of CDK")
     ground.resources = tuple(removal.resources_of(STACK, ground.lend))
-    # An emulator's CloudFormation enables event sources, whatever the template contains.
+    # An emulator's CloudFormation enables event sources, even if the template disables them.
     is_off = switch(ground, on=False)
     limits = concurrency.default_limits(renders=ground.config.renders)
     seen = {key: getattr(ground.config, key) for key in limits}
@@ -68,7 +68,10 @@ def remove(script: Script) -> Finding:
 
 
 def remove_stack(ground: Ground) -> Finding:
-    """Remove the stack and its contents, if it is deployed. Fails if resources are left."""
+    """Remove the doctor's stack and its contents, if it is deployed.
+
+    Fails if resources are left.
+    """
     if not ground.deployed:
         return passed(left=0)
     ground.deployed = False
@@ -91,7 +94,7 @@ def remove_stack(ground: Ground) -> Finding:
 
 def leftovers(ground: Ground, held: list[removal.Resource]) -> list[tuple[str, str]]:
     logs, prefix = ground.client("logs"), f"{STACK}-"
-    for start in LOG_GROUPS:  # The probes' functions made them. Other programs do not write there.
+    for start in LOG_GROUPS:  # Only the doctor's functions write there.
         found = logs.describe_log_groups(logGroupNamePrefix=start.format(STACK))["logGroups"]
         for group in found:
             logs.delete_log_group(logGroupName=group["logGroupName"])
@@ -125,7 +128,7 @@ class _Site(SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def site() -> Iterator[str]:
-    """Serve a few pages that link to each other, and yield the URL of the first one."""
+    """Serve a few pages that link to each other, and yield the URL of the first page."""
     with tempfile.TemporaryDirectory() as folder:
         links = "".join(f'<a href="/{place}.html">{place}</a>' for place in range(PAGES))
         for place in range(PAGES):
@@ -143,7 +146,7 @@ def site() -> Iterator[str]:
 
 
 def switch(ground: Ground, *, on: bool) -> bool:
-    """Switch the workers and wait. Return whether the switch has happened."""
+    """Enable or disable the workers, and wait. Return whether the change was completed in time."""
     wanted = sources.ON if on else sources.OFF
 
     def switched() -> bool:

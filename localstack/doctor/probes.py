@@ -1,4 +1,4 @@
-"""Steps of probes that checks.txt cannot express."""
+"""Steps of probes (checks that write) that checks.txt cannot express."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ RECEIVE = "sqs.receive_message QueueUrl=$ExpressQueueUrl"
 POLLS_MAX, EMPTY_MAX = 20, 3
 CONDITION = "ConditionalCheckFailedException"
 GET = 'dynamodb.get_item TableName=$UrlsTable Key={"k": {"S": "$key-0"}} ConsistentRead=true'
-# Sorted by UTF-8 bytes, which differs from UTF-16 and from the order of any language.
+# In the order of UTF-8 bytes, which differs from UTF-16 and from the alphabet of any language.
 SORTED = ("A", "Z", "a", "zz", "é", "ﾭ", "\U0001f600")
-# Requests whose capacity is compared.
+# Requests whose reported capacity is compared with the expected capacity.
 REQUESTS = {
     "put_item": 'TableName=$UrlsTable Item={"k": {"S": "$key-2"}, "b": {"S": "$x_2500"}}',
     "get_item": 'TableName=$UrlsTable Key={"k": {"S": "$key-2"}} ConsistentRead=true',
@@ -35,7 +35,8 @@ REQUESTS = {
     "query": 'TableName=$PagesTable KeyConditionExpression="#d = :d"'
     ' ExpressionAttributeNames={"#d": "day"} ExpressionAttributeValues={":d": {"S": "$key"}}',
 }
-# Code of a function: it reports marked records as failed, fails on request, or reports its space.
+# Code of a temporary function: it reports marked records as failed, raises an error if asked, or
+# returns the size of its temporary folder.
 CODE = """
 import os
 
@@ -51,7 +52,7 @@ def handler(event, context):
 
 
 def receive_three(script: Script) -> Seen:
-    """Receive until three messages came. They stay in flight until the check ends."""
+    """Receive messages until three have arrived. They are in flight until the check ends."""
     found: list[Any] = []
     polls = 0
     while len(found) < 3 and polls < POLLS_MAX:  # noqa: PLR2004 - the three sent messages
@@ -60,7 +61,10 @@ def receive_three(script: Script) -> Seen:
 
 
 def receive_until_gone(script: Script) -> Seen:
-    """Receive and release a message until the queue seems empty."""
+    """Receive messages without hiding them, until the queue seems empty.
+
+    A message that is received too often becomes a dead letter.
+    """
     came = empty = 0
     while empty < EMPTY_MAX and came < script.ground.config.receive_max + POLLS_MAX:
         found = len(script.call(f"{RECEIVE} VisibilityTimeout=0").get("Messages", ()))
@@ -69,7 +73,10 @@ def receive_until_gone(script: Script) -> Seen:
 
 
 def _race(script: Script, line: str) -> list[str]:
-    """Make a call several times at once. Return error codes, or reasons of cancellation."""
+    """Send the same call several times at once.
+
+    Return the error codes, or reasons of cancellation.
+    """
     script.ground.client("dynamodb")  # create the shared client before threads use it
 
     def one(_rival: int) -> str:
@@ -117,7 +124,7 @@ def order(script: Script) -> Seen:
 
 
 def capacity(script: Script) -> Seen:
-    """Return the units of each request that DynamoDB reports: write units, or half read units."""
+    """Return the capacity that DynamoDB reports per request: write units, or half read units."""
     names, seen = script.ground.client("dynamodb").meta.method_to_api_mapping, {}
     for method, text in REQUESTS.items():
         asked = script.parameters(text)
@@ -144,7 +151,7 @@ def secret(script: Script) -> Seen:
 
 
 def temporary_function(script: Script) -> Seen:
-    """Create a function with the worker's role and runtime. It exists until the check ends."""
+    """Create a function with the worker's role and runtime. It is deleted when the check ends."""
     client, name = script.ground.client("lambda"), f"{script.ground.config.stack_name}-probe"
     named = {"FunctionName": name}
     worker = client.get_function_configuration(FunctionName=script.ground.outputs["WorkerFunction"])
@@ -164,7 +171,7 @@ def temporary_function(script: Script) -> Seen:
 
 
 def _delete_sources(script: Script) -> None:
-    """Delete the event sources of the temporary function, and wait until they are gone."""
+    """Delete the event sources of the temporary function, and wait until they no longer exist."""
 
     def is_gone() -> bool:
         listed = script.call("lambda.list_event_source_mappings FunctionName=$_function")

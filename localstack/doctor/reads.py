@@ -1,4 +1,4 @@
-"""Steps of read-only checks that checks.txt cannot express, and settings derived from others."""
+"""Steps of read-only checks that checks.txt cannot express, and derived settings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def restorable(config: Config) -> bool:
 def lifecycle_rules(config: Config) -> int:
     from infra.retention import kept_d
 
-    return 1 + len(kept_d(config))  # the last one is the rule for incomplete uploads
+    return 1 + len(kept_d(config))  # plus one rule for incomplete uploads
 
 
 def bootstrap_qualifier(config: Config) -> str:
@@ -78,7 +78,7 @@ def quota(script: Script) -> Finding:
     keys = concurrency.default_limits(renders=ground.config.renders)
     wanted = {key: int(getattr(ground.config, key)) for key in keys}
     given = {key: str(value) for key, value in wanted.items() if key in ground.given}
-    # Each deployment chooses the limits that are not given.
+    # Each deployment chooses the limits that the user has not given.
     chosen, _ = concurrency.choose(free, wanted, given)
     total = sum((wanted | {key: int(value) for key, value in chosen.items()}).values())
     why = f"the stack's limits add up to {total:,}, and Lambda's quota is {free:,}"
@@ -107,7 +107,7 @@ def retention(script: Script) -> Seen:
 
 
 def compare(script: Script, wanted: dict[str, Seen], every: Seen) -> Finding:
-    """Compare the seen values by name with `wanted`, or `every`: a value, or a range of numbers."""
+    """Compare values by name with `wanted`, or all with `every`: values or ranges of numbers."""
     problems = []
     for name, seen in script.seen.items():
         for key, value in {**every, **wanted.get(name, {})}.items():
@@ -120,8 +120,8 @@ def compare_sources(script: Script) -> Finding:
     config = script.ground.config
     every: Seen = {"at_once": AT_ONCE, "window_s": WINDOW_S, "reports": True}
     every |= {"state": "Enabled"} if config.worker_enabled == "yes" else {}
-    # Each deployment chooses the limits that are not given. The crawl queue of a frugal stack is
-    # its express queue, too.
+    # Each deployment chooses the limits that the user has not given, so they are not compared. In a
+    # frugal stack, the crawl queue is also the express queue.
     limits = {name: limit for name, limit in LIMITS.items() if limit in script.ground.given}
     if config.is_frugal:
         limits.pop("ExpressEventSource", None)
@@ -138,7 +138,8 @@ def compare_runtimes(script: Script) -> Finding:
         {
             "runtime": f"python{one.python}",
             "state": "Active",
-            # An emulator runs functions on its own machine, whatever processor it reports.
+            # An emulator runs functions on this machine, so the processor that it reports means
+            # nothing.
             **({} if script.ground.emulator else {"processor": one.architecture}),
         }
         for one in (config.functions_run_on, config.renderer_runs_on)

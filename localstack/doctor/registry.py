@@ -1,6 +1,7 @@
-"""Reads the table of checks, checks.txt.
+"""Reads all checks from the file checks.txt.
 
-A test compares them with docs/aws-assumptions.md, which lists each assumption with its checks.
+A test compares the checks with docs/aws-assumptions.md, which lists each assumption with its
+checks.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _check(
 
 
 def _problems(seen: dict[str, Any], expect: str, config: Config) -> Iterator[str]:
-    """Yield a sentence for each expected value that is missing or different."""
+    """Yield a sentence for each value in `seen` that is missing or differs from `expect`."""
     found = EXPECTED.findall(expect)
     others = seen.keys() - {name for name, _, _ in found}
     is_partial = any(name == "*" for name, _, _ in found)
@@ -92,7 +93,7 @@ def _problems(seen: dict[str, Any], expect: str, config: Config) -> Iterator[str
 
 
 def _wanted(text: str, config: Config) -> Any:
-    """Return an expected value: a setting or its multiple, JSON, or a word."""
+    """Return the expected value that `text` names: a setting or its multiple, JSON, or a word."""
     if setting := SETTING.fullmatch(text):
         factor, name = setting.groups()
         value = FUNCTIONS[name](config) if name in FUNCTIONS else getattr(config, name)
@@ -104,7 +105,7 @@ def _wanted(text: str, config: Config) -> Any:
 
 
 def _holds(value: Any, sign: str, wanted: Any) -> bool:
-    if wanted == "refused":  # An error code, or a number of refused entries.
+    if wanted == "refused":  # Matches an error code, or a number of refused entries.
         return value not in ("(none)", "(missing)", 0)
     if sign == "~":
         return re.fullmatch(wanted, str(value)) is not None

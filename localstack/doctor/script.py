@@ -13,11 +13,11 @@ A step is one of these:
     skip if no NAME: REASON         skip the check if the value is missing or 0
     run FUNCTION                    call a Python function of own.py, reads.py or probes.py
 
-SEE selects values by name with JMESPath. A value whose name begins with "_" is not reported. If SEE
-selects "Error.Code", AWS may refuse the call. A value is JSON or a word, $NAME in it is an earlier
-value, a `let` of checks.txt, an output of the stack, or a setting; $x_5 is "xxxxx", and $NAME_5
-repeats a `let` with the places 0 to 4. NAME|json=VALUE passes JSON as a text. An answer's texts
-that are JSON objects are decoded.
+SEE selects values of the answer by name with JMESPath. A value whose name begins with "_" is not
+reported. If SEE selects "Error.Code", a refused call is no failure. VALUE is JSON or a word. In it,
+$NAME means a selected value, a `let` of checks.txt, an output of the stack, or a setting. $x_5
+means "xxxxx", and $NAME_5 repeats a `let` for the numbers 0 to 4. NAME|json=VALUE passes JSON
+as a text. Texts in an answer that are JSON objects are decoded.
 """
 
 from __future__ import annotations
@@ -55,22 +55,25 @@ HIDE = (
 
 
 class Script:
-    """A run of a check's steps. `names` has all selected values, `seen` has the reported ones."""
+    """Runs the steps of a check.
+
+    `names` has all selected values, and `seen` only the values that are reported.
+    """
 
     def __init__(self, ground: Ground, lets: Seen, functions: Mapping[str, Any]) -> None:
         self.ground, self._lets, self._functions = ground, lets, functions
         self.seen: Seen = {}
-        self.raw: Seen = {}  # selected by `each`, with the texts of AWS
+        self.raw: Seen = {}  # values that `each` selected, before texts of AWS are replaced
         now = datetime.now(UTC)
         then = now - timedelta(hours=1)
         self.names: Seen = {"key": f"doctor_{secrets.token_hex(8)}", "now": now, "hour_ago": then}
-        # On AWS, a removed event source still receives messages for a while.
+        # On AWS, a removed event source can still receive messages for a while.
         hidden_s = 10 if ground.emulator else 30
         self.names |= {"hour_ago_s": f"{then.timestamp():.0f}", "hidden_s": hidden_s}
         self.undo = ExitStack()
 
     def run(self, steps: tuple[str, ...]) -> Finding | None:
-        """Take all steps. Returns a result only if a step decides it."""
+        """Take all steps in order. Returns a result if one step decides it, else None."""
         with self.undo:
             for step in steps:
                 if found := self.take(step):
@@ -103,7 +106,8 @@ class Script:
         for name, value in self.group(groups):
             self.names |= {"one": value, "last": re.split(r"[|/]", value)[-1]}
             answer = self._answers(calls)
-            # A function is shown by its handler, as its name contains the stack's.
+            # A function is reported by its handler, because its name contains the name of the
+            # stack.
             handler = answer.get("Handler", "").removeprefix("handlers.").removesuffix(".handler")
             label = handler if handler in HANDLERS else name
             self.raw[label] = jmespath.search(self._filled(see), answer)
@@ -133,7 +137,7 @@ class Script:
         return None if self.seen.get(condition.removeprefix("if no ")) else skipped(why)
 
     def select(self, see: str, answer: Any) -> bool:
-        """Keep the selected values of an answer. Return whether the first one is true."""
+        """Store values of an answer, selected by `see`. Return whether the first value is true."""
         found: Seen = jmespath.search(f"{{{self._filled(see)}}}", answer) if see else {}
         self.names |= found
         self.seen |= {name: safe(found[name]) for name in found if not name.startswith("_")}
@@ -158,7 +162,7 @@ class Script:
         return _decoded(answer)
 
     def parameters(self, text: str) -> Seen:
-        """Return the parameters of a call, with the values of their names."""
+        """Return the parameters of a call. Names such as $NAME are replaced by their values."""
         filled: Seen = self._filled(parsed(text))
         return filled
 
@@ -174,11 +178,11 @@ class Script:
         self.undo.callback(self._drain, output)
 
     def _delete(self, **named: str) -> None:
-        with suppress(ClientError):  # The message was received again, or is a dead letter.
+        with suppress(ClientError):  # The message was delivered again, or is a dead letter now.
             self.ground.call("sqs.delete_message", **named)
 
     def _drain(self, output: str) -> None:
-        # A short poll asks only some of AWS's servers, so it can miss messages.
+        # A short poll covers only some of AWS's servers, so it can miss messages.
         wait_s = 0 if self.ground.emulator else 1
         named = {"QueueUrl": self.ground.outputs[output]}
         asked = {**RECEIVE, **named, "WaitTimeSeconds": wait_s}
@@ -188,7 +192,7 @@ class Script:
                 self.ground.call("sqs.delete_message", **named, ReceiptHandle=handle)
 
     def group(self, words: str) -> Iterator[tuple[str, str]]:
-        """Yield labels and names of the outputs and resources that exist."""
+        """Yield a label and the name of each output or resource in a group that exists."""
         for word in words.split():
             for name in self._lets.get(word, [word]):
                 if name in self.ground.outputs:
@@ -248,7 +252,7 @@ def parsed(text: str) -> Seen:
 
 
 def _decoded(answer: Any) -> Any:
-    """Decode the JSON objects and read the streams in an answer."""
+    """Replace texts in an answer that are JSON objects, and streams, by their contents."""
     if isinstance(answer, dict):
         return {key: _decoded(value) for key, value in answer.items()}
     if isinstance(answer, list):

@@ -2,9 +2,9 @@
 
 Files are transferred in an order that keeps the receiver's copy consistent.
 
-    plan         which step comes before which
-    known_hosts  trusted host keys
-    deliverer    one export to its receivers
-    transfer     the files of one export
-    ports        receivers and the delivery queue
+    plan         decides what to remove and to write at a receiver, and in which order
+    known_hosts  parses the trusted SSH keys of a server
+    deliverer    carries out the messages of the delivery queue
+    transfer     sends the files of one export to one receiver
+    ports        interfaces of receivers and of the delivery queue
 """

@@ -29,7 +29,8 @@ from orbweaver.model.ports import Clock, Files, Metrics
 if TYPE_CHECKING:
     from orbweaver.delivery.ports import Courier, Deliveries
 
-# Reserved at the end of an invocation, to finish the current write and requeue the order.
+# Milliseconds kept free at the end of an invocation, to finish the current write and to requeue the
+# order.
 RESERVE_MS = 60_000
 
 _log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class ReceivedOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliverer:
-    """Carries out the orders of the delivery queue."""
+    """Carries out the orders of the delivery queue: each delivers one export."""
 
     files: Files
     receivers: Mapping[str, Receiver]
@@ -64,7 +65,10 @@ class Deliverer:
     metrics: Metrics
 
     async def run(self, taken: ReceivedOrder, deadline_ms: int) -> tuple[str, ...]:
-        """Carry out the order in a message. Return its id if the queue must send it again."""
+        """Carry out the order in a message.
+
+        Return the message's id if the queue must deliver it again.
+        """
         try:
             order = order_of(taken.body)
         except OrderError as error:
@@ -102,7 +106,8 @@ class Deliverer:
         _log.info("delivery.ended", extra={**told, **ended})
         self.metrics.add(Metric.DELIVERED_FILES, delivered.files)
         self.metrics.add(Metric.DELIVERED_BYTES, delivered.bytes)
-        # The receiver keeps the files it has, so the next attempt continues from there.
+        # The receiver keeps the files that it has, so the next attempt sends only the remaining
+        # files.
         if delivered.how == UNFINISHED:
             await self.queue.send(taken.body)
         else:

@@ -30,10 +30,13 @@ class HostKeyError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostKeys:
-    """Fingerprints of a server's keys. `types` is empty unless all key types are known."""
+    """SHA-256 fingerprints of a server's keys, and the keys' types (`ssh-ed25519`).
+
+    `types` is empty if the type of any key is unknown.
+    """
 
     fingerprints: frozenset[str]
-    # A server with several keys presents one of a requested type.
+    # The types to request from the server, because it presents a key of one requested type.
     types: tuple[str, ...] = ()
 
     def include(self, fingerprint: str) -> bool:
@@ -41,7 +44,10 @@ class HostKeys:
 
 
 def host_keys_of(text: str) -> HostKeys:
-    """Parse host keys. Raises HostKeyError if there is no key, or a marker such as `@revoked`."""
+    """Parse host keys.
+
+    Raises HostKeyError if the text has no key, or a marker such as `@revoked`.
+    """
     fix = "give a line of `ssh-keyscan HOST`, or a fingerprint (SHA256:…)"
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     kept = "\n".join(lines)

@@ -27,8 +27,9 @@ LEDGERS = "_delivered/"
 LEDGER_VERSION = 1
 SHA256 = re.compile("[0-9a-f]{64}")
 NAME = re.compile(r"[^/\\\x00-\x1f\x7f]+")
-# A failed order is received again: after one, two, four … minutes, then hourly, for about a day. A
-# server under repair is usually back within hours, and more frequent retries would not help it.
+# Attempts per order. The waits between them are 1, 2, 4, … minutes, then an hour each: about a day
+# in all. A server under repair usually works again within hours, and more frequent attempts would
+# not help.
 TRIES_MAX = 30
 RETRY_FIRST_S, RETRY_LAST_S = 60, 3_600
 ORDERS = 'it is no event of an export, and no {"day": "YYYY-MM-DD", "crawl": ID or null}'
@@ -48,8 +49,8 @@ class DeliveryOrder:
     day: str
     crawl: str | None = None
     to: str | None = None
-    # Check every file. Otherwise an existing manifest ends the order, because receivers may move
-    # files away.
+    # True: check every file at the receiver. False: a manifest at the receiver ends the order,
+    # because receivers are allowed to move files away.
     again: bool = False
 
     @property
@@ -92,7 +93,10 @@ def formats_of(text: str) -> tuple[str, ...]:
 
 
 def shipped(manifest: Manifest, formats: Collection[str]) -> Manifest:
-    """Return a manifest with only the files of some formats. Raises ValueError for a bad path."""
+    """Return a copy of a manifest with only the files of these formats.
+
+    Raises ValueError if a path does not have the form of an export's file.
+    """
     files = tuple(file for file in manifest.files if file.format in formats)
     if any(_place(file.path, manifest.day) is None for file in files):
         raise ValueError("the manifest names a file that no export has")
@@ -104,7 +108,7 @@ def shipped(manifest: Manifest, formats: Collection[str]) -> Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRemoval:
-    """A file to remove at the receiver. `sha256` is the ledger's entry for it."""
+    """A file to remove at the receiver. `sha256` is its digest in the ledger, or None."""
 
     path: str
     sha256: str | None = None
@@ -120,7 +124,10 @@ def encode_ledger(day: str, ledger: Mapping[str, str]) -> bytes:
 
 
 def decode_ledger(day: str, body: bytes | None) -> Mapping[str, str]:
-    """Decode a ledger. An invalid one is empty, and paths that no export has are left out."""
+    """Decode the ledger of a day: SHA-256 by path.
+
+    An invalid ledger counts as empty. Paths that no export of the day can have are left out.
+    """
     # Any client with access to the receiver may have written the ledger.
     try:
         raw: dict[str, Any] = json.loads(body or b"")
@@ -141,28 +148,34 @@ def decode_ledger(day: str, body: bytes | None) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Changes before files are sent, in order: remove manifests and files, write the ledger.
+    """Changes at the receiver before files are sent: remove manifests and files, write the ledger.
 
-    After them, a file of the right length has the content that the manifest lists.
+    They are made in this order. Then each file of the right length has the content that the
+    manifest lists.
     """
 
-    # Readers start from a manifest, so it is removed before any of its files, and written last.
+    # Manifests to remove. Readers start from a manifest, so it is removed before any of its files,
+    # and written after all of them.
     manifests: tuple[str, ...]
-    # A changed file is removed before the ledger is written. If the worker dies in between, the
-    # file is missing, and never has a wrong content.
+    # Files to remove before the new ledger is written. If the worker dies in between, a changed
+    # file is missing and never has a wrong content.
     remains: tuple[FileRemoval, ...]
     ledger: Mapping[str, str]
 
     @property
     def is_empty(self) -> bool:
-        """True if the files can be sent at once."""
+        """True if the receiver needs no changes before files are sent."""
         return not self.remains
 
 
 def steps_of(manifest: Manifest, ledger: Mapping[str, str], formats: Collection[str]) -> Steps:
-    """Return the changes that the receiver needs before the files of a manifest are sent."""
+    """Return the changes that a receiver needs before the files of a manifest are sent.
+
+    `ledger` is the receiver's current ledger. `formats` are the formats that the receiver accepts.
+    """
     wanted = {file.path: file.sha256 for file in manifest.files}
-    # Files of an earlier version of the export. Other formats are left alone.
+    # Files of an earlier version of the export. Files of formats that the receiver does not accept
+    # are not removed.
     surplus = {
         path
         for path in ledger.keys() - wanted.keys()
@@ -185,7 +198,10 @@ def steps_of(manifest: Manifest, ledger: Mapping[str, str], formats: Collection[
 
 
 def _place(path: object, day: str) -> FilePlace | None:
-    """Parse an untrusted path. Return None if an export cannot have it."""
+    """Parse a path from an untrusted source.
+
+    Return None if no export file of the day can have it.
+    """
     if not isinstance(path, str) or not all(map(_is_name, path.split("/"))):
         return None
     place = place_of(path)

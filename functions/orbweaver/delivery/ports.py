@@ -22,7 +22,10 @@ class Courier(Protocol):
         """Write a small file. Readers see the whole new file, the old one, or none."""
 
     async def transfer(self, file: File, deadline_ms: int) -> bool:
-        """Send a file, as atomically as `write`, or resume it. Return False if time ran out."""
+        """Send a file, or continue a partial upload of it. Return False if time ran out.
+
+        As with `write`, readers see the whole new file, the old one, or none.
+        """
 
     async def remove(self, remains: Sequence[FileRemoval]) -> None:
         """Remove files and their partial uploads. Missing files are ignored."""

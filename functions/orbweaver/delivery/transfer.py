@@ -26,11 +26,12 @@ from orbweaver.model.ports import Clock, Files
 if TYPE_CHECKING:
     from orbweaver.delivery.ports import Courier
 
-# Largest manifest or ledger: 100,000 files.
+# Maximum size of a manifest or a ledger, which is enough for 100,000 files.
 STANDING_BYTES_MAX = 64 * 1024 * 1024
-# Parallel files: hides the server's latency and keeps memory small.
+# Number of files that are sent in parallel: enough to hide the server's latency, and few enough to
+# keep memory small.
 AT_ONCE = 4
-LOOK_MS = 5_000  # between two checks whether the export was rewritten
+LOOK_MS = 5_000  # between two checks whether the export was rewritten during its delivery
 
 # STOOD: the receiver already had the export.
 DONE, STOOD, UNFINISHED = "delivered", "stood", "unfinished"
@@ -48,14 +49,14 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSource:
-    """The stored export: the key of its manifest, and the manifest as read at the start."""
+    """The export to send: path and content of its manifest, as read at the start."""
 
     files: Files
     key: str
     body: bytes
 
     async def is_unchanged(self) -> bool:
-        """Whether the manifest is unchanged."""
+        """Whether the stored manifest is the same as at the start."""
         return await self.files.get(self.key) == self.body
 
 
@@ -142,7 +143,7 @@ class Shipment:
     async def _confirm_ledger(self, steps: Steps) -> None:
         """Add this export's files to the ledger if another order has overwritten it.
 
-        Raises Transient if the ledger has another version of a file. The manifest is removed then.
+        If the ledger has another version of a file, this removes the manifest and raises Transient.
         """
         ledger = await self._ledger()
         ours = {file.path: file.sha256 for file in self._manifest.files}

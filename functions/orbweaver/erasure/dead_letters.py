@@ -1,7 +1,8 @@
 """Erasure in dead letters: messages that no worker could process.
 
-In an unfinished crawl, every claimed URL still needs an outcome, so its packs stay. After a
-redrive, a worker ends their erased URLs as `skipped: erased`.
+In an unfinished crawl, every claimed URL still needs an outcome. So dead letters of such a crawl
+remain on the queue. After a redrive, which sends them to workers again, a worker records their
+erased URLs as `skipped: erased`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from orbweaver.model.version import REMEDY
 # Seconds for which received letters are hidden: longer than processing them takes.
 HOLD_S = 900
 TAKEN_MAX = 40
-# Letters held in memory, about 2.5 KB each.
+# Maximum number of dead letters in memory, about 2.5 KB each.
 LETTERS_MAX = 50_000
 
 
@@ -44,7 +45,7 @@ class DeadLetterEraser:
         self.left: set[str] = set()
 
     async def find(self) -> list[DeadLetter]:
-        """Return the dead letters with data in scope, and leave them on the queue."""
+        """Return the dead letters that contain data in scope. All remain on the queue."""
         taken = await self._take()
         await self._dead_letters.put_back(taken)
         return [letter for letter in taken if self._holds(letter)]
@@ -76,7 +77,11 @@ class DeadLetterEraser:
         return message_left(message, letter.body, self._scope) is not message
 
     async def _replace(self, letter: DeadLetter) -> bool:
-        """Send the rest of a letter as another one. Return False if the letter must stay."""
+        """Send a copy of a dead letter without the data in scope, unless nothing remains of it.
+
+        Return False if the letter must remain on the queue: its crawl has not ended, or a newer
+        version wrote it.
+        """
         message = decode(letter.body, letter.source)
         if isinstance(message, Newer):
             self.left.add(f"messages {message.said}: {REMEDY}, and run this again")
@@ -100,11 +105,14 @@ class DeadLetterEraser:
 def message_left(  # noqa: PLR0911 - one for each kind
     message: Message, body: str, scope: ErasureScope
 ) -> Message | None:
-    """Return None, a changed copy, or the same object if the message is not affected."""
+    """Return what remains of a message after erasing.
+
+    None: nothing. The same object: the message contains no data in scope. `body` is its text.
+    """
     if isinstance(message, Malformed):
         return None if scope.text(body) or scope.reference(body.strip()) else message
     if isinstance(message, Newer):
-        # Its content is unknown, but it belongs only to its crawl.
+        # Its content is unknown, but a message has only data of its own crawl.
         others = scope.runs and message.crawl and not scope.run(message.crawl)
         return message if others else None
     if scope.run(message.crawl):

@@ -1,13 +1,13 @@
 """Steps of an erasure, in order: all data about URLs, a host or a crawl.
 
-First, every crawl gets a rule, so that workers no longer request, claim or record these URLs. So
-messages, waiting packs and journals may still contain them until they expire. Each step can be
-repeated, and erased data does not return, wherever the process is killed. Later crawls may store
-the URLs again, unless their definitions exclude them.
+First, every crawl gets an erase rule: workers no longer request, claim or record these URLs. So
+messages, waiting packs and journals can contain the URLs until they expire. Each step can be
+repeated. If the process is killed at any point, erased data does not reappear. Later crawls store
+the URLs again if they find them, unless their definitions exclude them.
 
-Data that *belongs* to a URL in scope is removed. Data that only *mentions* it stays without the
-mention. Bodies and texts of other pages stay unless `mentions` is set, because they belong to other
-authors. Table keys and ids contain hashes of URLs, which expire with their items.
+Data that *belongs* to a URL in scope is removed. Data that only *mentions* it is kept without the
+mention. Bodies and texts of other pages are kept unless `mentions` is set, because they belong to
+other authors. Table keys and ids contain hashes of URLs, which expire with their items.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EDIT_TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """Numbers of erased or changed records, claims, messages and files, and a list of failures."""
+    """Result of an erasure: `done` counts erased or changed data by kind, `left` lists failures."""
 
     done: Mapping[str, int] = field(default_factory=dict)
     left: tuple[str, ...] = ()
@@ -45,18 +45,22 @@ class Forgetter:
     """Erases data, with the rights of the person who runs it."""
 
     def __init__(self, stores: Stores, say: Say = lambda _: None, *, idle: bool = False) -> None:
-        """`idle` means that no worker has run since the crawls were read."""
+        """`idle`: no worker has run since the crawls were read."""
         self._idle = idle
         self._stores = stores
         self._traces = stores.traces
         self._crawls = stores.crawls
         self._clock = stores.clock
         self._say = say
-        # By crawl id: whether it started after the rule was written. Such a crawl keeps its data.
+        # By crawl id: whether the crawl started after the rule was written. Such a crawl keeps its
+        # data.
         self._later: dict[str, bool] = {}
 
     async def count(self, scope: ErasureScope, look: ErasurePreview) -> Forgotten:
-        """Count the data in scope, except data that expires, without changes."""
+        """Count the data in scope and change nothing.
+
+        Cookies, and the slots and blocks of hosts, are not counted.
+        """
         files = ReadOnlyFiles(self._stores.files)
         file_eraser = FileEraser(files=files, clock=self._clock, scope=scope, say=self._say)
         await file_eraser.count()
@@ -95,26 +99,30 @@ class Forgetter:
             kept = await self._hosts(scope, done)
             left += [f"{host}: when it may be asked again, until that has passed" for host in kept]
         await self._cookies(scope, done)
-        # Last, because copies of messages find the crawl finished until then. Afterwards the
-        # remaining item has the same effect.
+        # Last step: until then, a repeated message finds the crawl finished. Afterwards the
+        # tombstone has the same effect.
         for crawl in look.crawls:
             await self._traces.tombstone_crawl(crawl)
             done["crawls"] += 1
         return Forgotten(done=+done, left=(*left, *file_eraser.left))
 
     async def _is_later(self, crawl_id: str, scope: ErasureScope) -> bool:
-        """Return True if a crawl has no rule. Without its claim it would request the URL again."""
+        """Return True if a crawl started after the rule was written, so that it has no rule.
+
+        Its data is kept: without its claim, it would request the URL again.
+        """
         if not scope.rule:
             return False
         if crawl_id not in self._later:
-            # The item of an old crawl has expired, its claims have not.
+            # True if the crawl was stored meanwhile. The item of an old crawl can have expired
+            # before the claims of the crawl.
             self._later[crawl_id] = await self._crawls.get(crawl_id) is not None
         return self._later[crawl_id]
 
     async def _wait_for_workers(self, scope: ErasureScope) -> None:
-        """Wait until no worker uses a crawl that it read before the rule was written."""
+        """Wait until no worker uses a copy of a crawl that was read before the rule was written."""
         if self._idle:
-            return  # later workers read the rule
+            return  # workers that start afterwards read the rule
         now_ms = self._clock.now_ms()
         crawls = [one for one in await self._crawls.list() if scope.rule or scope.run(one.id)]
         ends_ms = [crawl.ended_ms(now_ms) for crawl in crawls]
@@ -144,8 +152,8 @@ class Forgetter:
     async def _definitions(self, scope: ErasureScope, done: Counter[str]) -> list[str]:
         """Write the rule into all crawls, and remove URLs from definitions and samples.
 
-        Returns crawls that were edited too often. Finished crawls need the rule because later runs
-        read their journals (worker/earlier_runs.py).
+        Returns a message for each crawl that others edited during each attempt. Finished crawls
+        need the rule because later runs read their journals (worker/earlier_runs.py).
         """
         self._say("adding the rule to all crawls")
         edited = []
@@ -199,20 +207,26 @@ class Forgetter:
         return done
 
     async def _cookies(self, scope: ErasureScope, done: Counter[str]) -> None:
-        """Remove the cookies of a crawl, or of a host's whole site."""
+        """Remove the cookies of erased runs.
+
+        If a host is erased, remove all cookies of its site.
+        """
         async for crawl_id, site in self._traces.cookies():
             if scope.run(crawl_id) or (scope.host is not None and _site_of(scope.host) == site):
                 await self._traces.remove_cookies(crawl_id, site)
                 done["cookies"] += 1
 
     async def _names(self, scope: ErasureScope, look: ErasurePreview) -> set[str]:
-        """Return the names of crawls whose runs are erased as a whole."""
+        """Return the names of the crawls with erased runs."""
         known = await exported(self._stores.files) if scope.runs else {}
         known |= {crawl.id: crawl.name for crawl in look.crawls}
         return {name for run, name in known.items() if scope.run(run)}
 
     async def _tables(self, names: set[str], scope: ErasureScope, done: Counter[str]) -> list[str]:
-        """Remove item tables of names without remaining runs. Return the failures."""
+        """Remove the item tables of crawls in `names` that have no remaining run.
+
+        Return the failures.
+        """
         catalogue = self._stores.catalogue
         if catalogue is None or not names:
             return []

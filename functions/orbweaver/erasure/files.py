@@ -42,13 +42,14 @@ from orbweaver.model.ports import Clock, Files
 
 Say = Callable[[str], None]
 T = TypeVar("T")
-# Errors of reading a file whose content does not match its name.
+# Errors of reading a file whose content does not have the format that the file's name implies.
 UNREADABLE = (WarcError, ValueError, OSError)
 # Files in memory at a time.
 AT_ONCE = 4
 NOTES = f"{PREFIX}{WORK}forget/"
 RESULTS = "athena-results/"
-# Longer than an invocation of the exporter.
+# Maximum wait for a running export, longer than an invocation of the exporter, and the seconds
+# between two checks.
 EXPORT_WAIT_S, EXPORT_LOOK_S = 960, 15
 
 
@@ -71,7 +72,8 @@ class FileEraser:
         self._events = events
         self.done: Counter[str] = Counter()
         self.left: list[str] = []
-        # Removed and changed rows by format. All formats have the same rows.
+        # Numbers of removed rows and of changed cells, by format. All formats contain the same
+        # rows, so the maximum of the formats is reported.
         self._counted: dict[str, Counter[str]] = {"rows": Counter(), "cells": Counter()}
 
     async def erase(self) -> None:
@@ -79,13 +81,13 @@ class FileEraser:
         await self._segments()
         waited = await self._wait_for_exports()
         await self.erase_exports()
-        # A running export may have read erased records.
+        # An export that was running may have copied erased records into its files.
         if waited:
             await self.erase_exports()
         await self._erase_other_files()
 
     async def count(self) -> None:
-        """Do all steps except waiting, for counting on read-only files."""
+        """Do all steps except waiting. On read-only files this only counts."""
         await self._claims()
         await self._segments()
         await self.erase_exports()
@@ -94,7 +96,7 @@ class FileEraser:
     # --- one file ---------------------------------------------------------------------------
 
     async def erase_in(self, key: str) -> Erased:
-        """Erase in a file. An unreadable file stays unchanged and is reported."""
+        """Erase data from the file `key` in memory. An unreadable file is listed in `left`."""
         body = await self._files.get(key)
         if body is None:
             return Erased(gone={})
@@ -116,8 +118,8 @@ class FileEraser:
     # --- stored pages -----------------------------------------------------------------------
 
     async def _claims(self) -> None:
-        """Remove files with digests of claimed URLs: of erased runs, or all for URLs or a host."""
-        # Workers pass these files to each other. Losing them is cheap.
+        """Remove files with digests of claimed URLs: all, or only of erased runs."""
+        # These files only pass known URLs from worker to worker, so workers can do without them.
         folders = [claims_of(run) for run in sorted(self._scope.runs)] or [CLAIMS]
         for folder in folders:
             await self.remove(await self._files.list(folder), "claim_files")
@@ -143,7 +145,10 @@ class FileEraser:
     # --- exports ----------------------------------------------------------------------------
 
     async def _wait_for_exports(self) -> bool:
-        """Wait for exports that may have read erased data. Return True if an export was running."""
+        """Wait until no export that may have read erased data is running.
+
+        Return True if an export was running.
+        """
         until_ms = self._clock.now_ms() + EXPORT_WAIT_S * 1000
         waited = False
         while days := await self._running():
@@ -183,9 +188,9 @@ class FileEraser:
             await self._day(parts.get(day, []), sorted(manifests.get(day, ())))
 
     async def _day(self, places: list[FilePlace], paths: list[str]) -> None:
-        # Affected manifests are saved as notes and withdrawn, so that no reader uses them. Then the
-        # files are rewritten, and the manifests return. After a crash, the notes show which to put
-        # back.
+        # Each affected manifest is copied to a note and deleted, so that no reader uses it. Then
+        # the files are rewritten, and the manifests are written again. After a crash, the notes are
+        # the manifests to write.
         held = await self._all(map(self._holds, places))
         affected = {place.path: place for place, holds in zip(places, held, strict=True) if holds}
         touched: dict[str, Manifest] = {}
@@ -231,7 +236,7 @@ class FileEraser:
             self.done[kind] = max(counted.values())
 
     async def _restore_manifest(self, path: str, manifest: Manifest) -> None:
-        """Put back a manifest with the new contents, and announce it, so that receivers update."""
+        """Write a manifest for the changed files, and announce it so that receivers update."""
         files = [await self._current_file(file) for file in manifest.files]
         kept = [file for file in files if file is not None]
         crawls = {}
@@ -246,7 +251,7 @@ class FileEraser:
             )
         if self._scope.run(manifest.crawl) or (manifest.crawls and not crawls):
             return  # the manifest would be empty
-        # Item tables are named after crawls: tables without files are left out.
+        # Item tables are named after crawls, so names of tables without files are left out.
         tables = {file.table for file in kept}
         columns = {
             table: rows
@@ -259,7 +264,10 @@ class FileEraser:
             await self._events.exported(left, f"{PREFIX}{path}")
 
     async def _current_file(self, file: File) -> File | None:
-        """Return the current state of a file, or None if it is gone."""
+        """Return a manifest's entry of a file with its current length, rows and digest.
+
+        Return None if the file does not exist.
+        """
         body = await self._files.get(f"{PREFIX}{file.path}")
         if body is None:
             return None
@@ -321,7 +329,10 @@ class FileEraser:
 
 
 def _rows(files: list[File], before: Mapping[str, int]) -> Mapping[str, int]:
-    """Count rows by table. All formats of a table except WARC have the same rows."""
+    """Return the number of rows by table, from one format of each table except WARC.
+
+    All other formats have the same rows. Without such files, return `before`.
+    """
     counted: dict[str, Counter[str]] = {}
     for file in files:
         if file.format != WARC:

@@ -16,7 +16,10 @@ from orbweaver.model.ports import Clock, Files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTrace:
-    """A claim. `was` is the run of the earlier claim that it replaced, `key` the table's key."""
+    """A stored claim. `was` is the run whose earlier claim it replaced, or empty.
+
+    `key` identifies the claim in its table.
+    """
 
     key: Any
     name: str
@@ -41,27 +44,27 @@ class Traces(Protocol):
     def claims(self) -> AsyncIterator[ClaimTrace]: ...
 
     async def remove_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """Remove claims that are unchanged since they were read."""
+        """Remove claims, except claims that were changed since they were read."""
 
     async def strip_claims(self, claims: Sequence[ClaimTrace]) -> None:
-        """Remove the earlier claims in claims that are unchanged since they were read."""
+        """Remove `was` from claims, except claims that were changed since they were read."""
 
     def records(self) -> AsyncIterator[RecordTrace]: ...
 
     async def remove_records(self, records: Sequence[RecordTrace]) -> None: ...
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        """Write the changes from `was` to `crawl` as an edit, in any state.
+        """Store the differences between `was` and `crawl`, whatever the state of the crawl.
 
-        Return False if the crawl was edited meanwhile.
+        Return False if someone else edited the crawl meanwhile.
         """
 
     async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None: ...
 
     async def tombstone_crawl(self, crawl: Crawl) -> None:
-        """Reduce a finished crawl to the fact that it is finished.
+        """Reduce the item of a finished crawl to the fact that the crawl is finished.
 
-        This fact is kept while copies of its messages may arrive, so that they have no effect.
+        The item is kept while copies of its messages can arrive, so that they have no effect.
         """
 
     def hosts(self) -> AsyncIterator[str]: ...
@@ -74,14 +77,14 @@ class Traces(Protocol):
     async def remove_host(self, host: str, now_ms: int) -> bool:
         """Remove the data about a host.
 
-        Returns False if slots and blocks stay, because they are in the future or in the last half
-        hour. They protect the host.
+        Returns False if the host's slots and blocks are in the future or in the last half hour.
+        They are kept then, because they protect the host from too many requests.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """All stored data."""
+    """Interfaces to all stored data, and the clock."""
 
     traces: Traces
     dead_letters: DeadLetters

@@ -18,14 +18,14 @@ from orbweaver.model.ports import Files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasurePreview:
-    """Numbers of claims, records, dead letters and definitions in scope, and runs in scope."""
+    """Numbers of claims, records, dead letters and definitions in scope, and the runs to erase."""
 
     found: Mapping[str, int]
     crawls: tuple[Crawl, ...] = ()
 
 
 async def exported(files: Files) -> dict[str, str]:
-    """Return the runs listed in exports' manifests: id to name."""
+    """Return the names of the runs that the manifests of exports list, by run id."""
     known: dict[str, str] = {}
     for key in await files.list(PREFIX + MANIFESTS):
         body = await files.get(key)
@@ -50,7 +50,7 @@ async def preview(stores: Stores, scope: ErasureScope) -> ErasurePreview:
 
 
 async def _holding(stores: Stores, scope: ErasureScope) -> AsyncIterator[str]:
-    """Yield the kind of each claim, record and dead letter in scope."""
+    """Yield the name of a counter for each claim, record and dead letter in scope."""
     async for claim in stores.traces.claims():
         if is_claimed(claim, scope):
             yield "claims"

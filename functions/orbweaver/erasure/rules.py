@@ -1,4 +1,4 @@
-"""What remains of a definition and of its examples of refused links."""
+"""Remove erased URLs from a crawl's definition, and from its examples of refused links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orbweaver.model.crawl import Crawl
 
 
 def definition_left(crawl: Crawl, scope: ErasureScope) -> Crawl:
-    # Patterns stay, because they may exclude the URLs.
+    # Patterns are not changed, because they may exclude the URLs.
     seeds = without(crawl.seeds, scope)
     kept = [place for place, seed in enumerate(crawl.seeds) if not scope.reference(seed)]
     depths = tuple(crawl.seed_depths[place] for place in kept if place < len(crawl.seed_depths))
@@ -25,7 +25,7 @@ def definition_left(crawl: Crawl, scope: ErasureScope) -> Crawl:
             (origin, own) for origin, own in crawl.host_headers if not scope.reference(f"{origin}/")
         ),
     }
-    if scope.host is not None:  # positions matter, so the entry becomes empty
+    if scope.host is not None:  # positions matter, so an entry is emptied, not removed
         hosts = ("" if scope.url(f"{host}/") else host for host in crawl.hosts_counted)
         changed["hosts_counted"] = tuple(hosts)
     return replace(crawl, **changed)

@@ -13,8 +13,8 @@ from orbweaver.frontier.erase_rule import UrlMatcher
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
 
-# Pattern behind a URL. A longer path is another URL. A full stop or question mark may end a
-# sentence.
+# Pattern that must match behind a URL in a text, because a longer path is another URL. A full stop
+# or a question mark may end a sentence.
 END = r"(?![\w/~%=&-]|[.?]+[\w/~%=&-])"
 # Columns with a page's text, which stays unchanged.
 PROSE = frozenset({"text", "markdown"})
@@ -50,14 +50,17 @@ class ErasureScope(UrlMatcher):
 
     @property
     def rule(self) -> frozenset[str]:
-        """The names that crawls must not request any more. Erased runs have ended."""
+        """The erased URLs or the erased host, which crawls must not request any more.
+
+        Empty if runs are erased, because they have ended.
+        """
         return self.urls if self.host is None else frozenset({self.host})
 
     def run(self, crawl_id: str | None) -> bool:
         return crawl_id in self.runs
 
     def reference(self, reference: str) -> bool:
-        """Return True if a URL is in scope, as written, canonical, or with tracking parameters."""
+        """Return True if a URL is in scope: as written, canonical, or with tracking parameters."""
         spellings = {reference}
         for tracking in ({}, {"tracking": frozenset[str]()}):
             try:
@@ -67,14 +70,17 @@ class ErasureScope(UrlMatcher):
         return any(self.url(url) for url in spellings)
 
     def shown(self, sample: str) -> bool:
-        """Return True if a redacted sample, which has no query, may be a URL in scope."""
+        """Return True if a redacted sample URL (without a query) may be a URL in scope."""
         return self.url(sample) or sample in self._redacted
 
     def text(self, text: str | None) -> bool:
         return bool(text) and self._needles is not None and bool(self._needles.search(text or ""))
 
     def row_left(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return None, a changed copy, or the same object if an export's row is not affected."""
+        """Return what remains of an export's row after erasing.
+
+        None: nothing. The same object: the row contains no data in scope.
+        """
         if self.url(row.get("url")) or self.run(row.get("crawl")):
             return None
         cut: dict[str, Any] = {}
@@ -88,7 +94,7 @@ class ErasureScope(UrlMatcher):
         return {**row, **cut} if cut else row
 
     def bytes(self, body: bytes) -> bool:
-        """Return True if a body mentions a URL in scope, in full or by its path."""
+        """Return True if a body mentions a URL in scope: the whole URL or its path."""
         return self._raw is not None and bool(self._raw.search(body))
 
     def line(self, line: Raw) -> bool:
@@ -137,12 +143,12 @@ def without(references: tuple[str, ...], scope: ErasureScope) -> tuple[str, ...]
 def scope_of_url(
     reference: str, crawls: Iterable[Crawl], *, mentions: bool = False
 ) -> ErasureScope:
-    """Return the scope of a URL, in the canonical form of every crawl.
+    """Return the scope of one URL, in the canonical forms of all crawls.
 
-    Raises ValueError if invalid.
+    Raises ValueError if `reference` is no valid URL.
     """
     urls = {canonicalize(reference)}
-    # Each crawl strips its own parameters.
+    # The canonical form depends on the parameters that a crawl removes.
     for tracking in (frozenset[str](), *(crawl.removed_parameters for crawl in crawls)):
         try:
             urls.add(canonicalize(reference, tracking=tracking))
@@ -162,9 +168,9 @@ def scope_of_host(named: str, *, mentions: bool = False) -> ErasureScope:
 
 
 def scope_of_crawl(which: str, crawls: Iterable[Crawl], known: Mapping[str, str]) -> ErasureScope:
-    """Return the scope of a run's id, or of all runs of a name.
+    """Return the scope of one run, or of all runs of a crawl. `which` is a run's id or a name.
 
-    `known` maps runs listed in exports to their names.
+    `known` maps ids of runs in exports to their names.
     """
     runs = {crawl.id: crawl.name for crawl in crawls}
     runs = {**known, **runs}

@@ -4,9 +4,9 @@ An export is divided into units (a crawl's records of a day, or a part of them) 
 A manifest is written last and names the files of the export.
 
     requests          reads which days an event requests
-    manifest          the layout of files, and the manifest
-    run_state         messages to workers, and files they share
-    runs              finds the current export run of a day
+    manifest          defines the paths of files, and the manifest
+    run_state         defines the messages to workers, and the files that workers share
+    runs              stores the plan and the progress of export runs
     exporter          plans the units of a day and handles messages
     unit_worker       exports one unit
     row_reader        reads the rows of a unit
@@ -15,10 +15,10 @@ A manifest is written last and names the files of the export.
     file_store        reads and writes files with retries
     finalizer         publishes the manifest, registers tables, repairs files of outdated runs
     cells             converts values to cells
-    changes           decides what was created, updated or deleted
-    snapshot          the form of a run's snapshot
+    changes           decides whether a page was created, updated or deleted
+    snapshot          defines the files of a snapshot: the pages of a run
     snapshot_store    reads and writes snapshots
     change_feed       computes the changes of a run
-    glue_schema       SQL names and types
+    glue_schema       defines SQL names and types
     ports             interfaces: the queue, the event bus and the catalogue
 """

@@ -1,8 +1,8 @@
 """Convert values to cells of an exported table, the same for all formats.
 
-An item that an earlier version of a rule extracted may have values of another type. A value with
-the same meaning in the column's type is converted (5 to "5", "12.3" to a number). Otherwise the
-cell is empty. No value makes an export fail.
+If an earlier version of a rule extracted an item, its values can have other types than the column.
+A value with the same meaning in the column's type is converted (5 to "5", "12.3" to a number).
+Otherwise the cell is empty. No value makes an export fail.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOMENT_MAX = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - EPOCH) /
 
 
 def cells_of(table: Table) -> Callable[[Mapping[str, Any]], list[Any]]:
-    """Return a function that converts a row to cells, in the order of the table's columns."""
+    """Return a function that converts a row of the table to cells, in the order of its columns."""
     columns = tuple(
         (column.name, column.type is Type.STRING and not column.many, fit_of(column))
         for column in table.columns
@@ -56,12 +56,12 @@ def cells_of(table: Table) -> Callable[[Mapping[str, Any]], list[Any]]:
 def iso(at_ms: int) -> str:
     """Format a time as ISO 8601 in UTC with milliseconds."""
     moment = EPOCH + timedelta(milliseconds=at_ms)
-    # isoformat writes four digits also for years below 1000.
+    # isoformat pads years below 1000 to four digits, too.
     return moment.isoformat(timespec="milliseconds")[:23] + "Z"
 
 
 def fit_of(column: Column) -> Fit:
-    """Return the function that converts a non-None value to a cell of the column."""
+    """Return the function that converts a value of the column to a cell. It never gets None."""
     fit = _FITS[column.type]
     if not column.many:
         return fit
@@ -76,7 +76,7 @@ def fit_of(column: Column) -> Fit:
 def _string(value: Any) -> str | None:
     if value.__class__ is not str:
         if isinstance(value, str):
-            value = str.__str__(value)  # of an enumeration
+            value = str.__str__(value)  # of an enumeration's member
         elif isinstance(value, int | float):
             return json.dumps(value)
         else:
@@ -110,7 +110,7 @@ def _decimal(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        # The shortest digits of a float.
+        # str gives the fewest digits that identify the float.
         number = Decimal(str(value))
         exact = number.quantize(STEP)
     except (InvalidOperation, ValueError):  # not a number, or far too large

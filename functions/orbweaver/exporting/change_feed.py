@@ -1,7 +1,8 @@
 """Compute the change feed of a run: the pages that it created, updated or deleted.
 
-exporting/changes.py decides, exporting/snapshot.py defines the files. All names follow from the
-run, and contents from stored data. So repeated, doubled and killed runs write the same files.
+exporting/changes.py decides on each page, and exporting/snapshot.py defines the files. File names
+follow from the run, and contents from stored data. So repeated, doubled and killed runs write the
+same files.
 """
 
 from __future__ import annotations
@@ -28,17 +29,19 @@ from orbweaver.frontier.ports import Crawls, Pages
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord, day_of
 
-# Maximum number of earlier runs without a feed that are processed first.
+# Maximum number of runs in one call. Earlier runs without a feed come first.
 CHAIN_MAX = 10
-# About 100 MB of URLs. Above this limit no page is reported as deleted for lack of referrers.
+# Maximum number of referrers in memory, about 100 MB of URLs. If there are more, no page is
+# reported as deleted because nothing links to it.
 REFERRERS_MAX = 500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFeed:
-    """Makes and reads the change feeds of runs. `reserve_ms` is the time for one shard.
+    """Makes and reads the change feeds of runs.
 
-    Memory: one bundle of lines per merged stream, and the referrers of due pages.
+    `reserve_ms` is the time that one shard needs before the deadline. Memory holds one bundle of
+    lines per merged stream, and the referrers of due pages (`is_due`).
     """
 
     pages: Pages
@@ -55,10 +58,11 @@ class ChangeFeed:
         return tuple(sorted(mine, key=lambda crawl: crawl.id))
 
     async def make(self, crawl: Crawl, deadline_ms: int | None = None) -> bool:
-        """Make the feed of an ended run if it is missing. Returns False if time was short.
+        """Make the feed of an ended run if it is missing. Returns False if the time was not enough.
 
-        Missing snapshots of earlier runs are made first. The feed is empty if records of the run
-        may be gone. Each call finishes at least one shard, and a finished shard is not read again.
+        Snapshots that earlier runs lack are made first. The feed is empty if records of the run may
+        have expired. Each call finishes at least one shard, and no call reads a finished shard
+        again.
         """
         if not has_feed(crawl) or await self.snapshots.head(crawl.name, crawl.id) is not None:
             return True
@@ -73,7 +77,7 @@ class ChangeFeed:
     async def rows(
         self, crawl: Crawl, shard: int | None = None
     ) -> AsyncIterator[Mapping[str, Any]]:
-        """Yield the rows of an existing feed, of all shards or of one, in a fixed order."""
+        """Yield the rows of an existing feed in a fixed order: of all shards, or of one."""
         head = await self.snapshots.head(crawl.name, crawl.id)
         place = SnapshotPlace(name=crawl.name, run=crawl.id)
         for number, bundles in enumerate(() if head is None else head.shards):
@@ -85,7 +89,7 @@ class ChangeFeed:
     # --- selection of runs ------------------------------------------------------------------
 
     async def _runs_without_snapshot(self, crawl: Crawl, crawls: Sequence[Crawl]) -> list[EndedRun]:
-        """Return a run and the runs before it that have no snapshot, latest first."""
+        """Return this run and the runs before it that have no snapshot, latest first."""
         known = {other.id: other for other in crawls}
         runs: list[EndedRun] = []
         current = crawl
@@ -104,8 +108,8 @@ class ChangeFeed:
     # --- one run ----------------------------------------------------------------------------
 
     async def _make_run(self, run: EndedRun, deadline_ms: int | None) -> bool:
-        # Merge each shard, then decide on due pages of all shards together. The head is written
-        # last, because it publishes the snapshot.
+        # Merge each shard, then decide on the due pages (`is_due`) of all shards together. The head
+        # is written last, because it publishes the snapshot.
         count = self.pages.shards
         place = SnapshotPlace(name=run.crawl.name, run=run.id)
         before = await self.snapshots.head(run.crawl.name, run.previous)
@@ -152,9 +156,9 @@ class ChangeFeed:
     async def _settle(
         self, run: EndedRun, place: SnapshotPlace, shards: list[SnapshotShard]
     ) -> list[SnapshotShard]:
-        """Decide on pages that should have been requested (`is_due`) and were not.
+        """Decide which due pages (`is_due`) of a run are kept, and which are reported as deleted.
 
-        Returns the shards with their bundles.
+        Returns the shards with the numbers of written bundles.
         """
         if not any(shard.bundles[BundleKind.DUE] for shard in shards):
             return shards
@@ -179,7 +183,7 @@ class ChangeFeed:
     async def _find_referrers(
         self, orphans: Orphans, place: SnapshotPlace, shards: Sequence[SnapshotShard]
     ) -> Orphans | None:
-        """Find the referrers of due pages. Returns None if there are too many to hold."""
+        """Find the referrers of due pages. Returns None if there are more than `referrers_max`."""
         async for entry in self.snapshots.all_of(place, BundleKind.DUE, shards):
             orphans.add(entry)
             if len(orphans.referrers) > self.referrers_max:
@@ -199,7 +203,8 @@ class ChangeFeed:
         async for found in merged([self._day(crawl, day, number) for day in days]):
             if last is not None and last[0] != found[0]:
                 yield last
-            # A repeated URL was requested again on the following day. The later record counts.
+            # A redelivered message can request a URL again on the following day. The last record
+            # counts.
             last = found
         if last is not None:
             yield last

@@ -23,7 +23,7 @@ from orbweaver.model.url_rules import combined_rule
 ROBOTS = "/robots.txt"
 NAMES = tuple(column.name for column in CHANGES.columns)
 GONE_STATUSES = frozenset({404, 410})
-# Pages omitted from the data that may have led to others.
+# Reasons for which a page is omitted from the data, although it may have led to other pages.
 LEFT_OUT = frozenset({Reason.CANONICAL, Reason.NOINDEX})
 
 
@@ -31,9 +31,9 @@ class Change(StrEnum):
     """Change of a page. Sitemaps are not pages.
 
     A page is *created* if it was unknown, *unchanged* if its body has the same SHA-256 or the
-    server sent 304, and *updated* otherwise. It is *deleted* if it is gone (404, 410, or soft 404),
-    leads elsewhere (redirect, other canonical page), must be omitted (noindex), or if nothing leads
-    to it any more (`Orphans`).
+    server sent 304, and *updated* otherwise. It is *deleted* in these cases: it is gone (404, 410,
+    or soft 404), it leads elsewhere (redirect, other canonical page), it must be omitted (noindex),
+    or no page links to it any more (`Orphans`).
     """
 
     CREATED = "created"
@@ -72,10 +72,11 @@ def seen(record: PageRecord) -> RecordState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedRun:
-    """A run that has ended, and the previous run.
+    """A run that has ended, and the id of the previous run.
 
-    `whole`: the run met no limit, was not cancelled, is no retry, and other runs of the name
-    reserved no URLs meanwhile. So a page that it did not find is gone.
+    `whole`: a page that this run did not find is gone. That is true if the run met no limit, was
+    not cancelled, and is no retry. Also, all other runs of the name had ended when this run
+    ended.
     """
 
     crawl: Crawl
@@ -88,12 +89,15 @@ class EndedRun:
 
 
 def has_feed(crawl: Crawl) -> bool:
-    """Whether a crawl is a run that has ended. The default crawl of bare URLs is no run."""
+    """Whether a crawl is a run that has ended.
+
+    The default crawl, which gets single URLs, never ends.
+    """
     return _end_ms(crawl) is not None and not crawl.continuous
 
 
 def run_of(crawl: Crawl, crawls: Iterable[Crawl]) -> EndedRun:
-    """Return an ended run with the previous run, and whether it was whole."""
+    """Return an ended run with the previous run. `crawls` are all known runs."""
     others = [other for other in crawls if other.name == crawl.name and other.id != crawl.id]
     mine = _order(crawl)
     before = [other for other in others if has_feed(other) and _order(other) < mine]
@@ -122,9 +126,9 @@ def _order(crawl: Crawl) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunVerdict:
-    """New snapshot entry of a URL, and its row in the change feed.
+    """New snapshot entry of a URL, and the URL's row in the change feed.
 
-    `pending`: `Orphans` decides whether the entry is kept or deleted.
+    `pending`: whether the entry is kept or deleted is decided later, by `Orphans`.
     """
 
     entry: SnapshotEntry | None = None
@@ -133,10 +137,13 @@ class RunVerdict:
 
 
 def judge(run: EndedRun, before: SnapshotEntry | None, record: PageRecord | None) -> RunVerdict:
-    """Return the change of a URL from its previous entry and its record in this run."""
+    """Return the change of a URL.
+
+    `before` is its entry of the previous run, `record` the new record.
+    """
     if record is None:
         return RunVerdict(entry=before, pending=before is not None and is_due(run, before))
-    # Another run requested the URL later.
+    # Another run has requested the URL after this run.
     if before is not None and record.fetched_at < before.asked_ms:
         return RunVerdict(entry=before)
     match seen(record):
@@ -148,7 +155,8 @@ def judge(run: EndedRun, before: SnapshotEntry | None, record: PageRecord | None
         case RecordState.GONE:
             return RunVerdict(row=deleted(run, before, record.fetched_at))
         case _:
-            # The URL was requested, so it is not due within the dedup window.
+            # The time of the request is kept, because the URL is not due within the dedup window
+            # after it.
             asked = before and replace(before, asked_ms=record.fetched_at)
             return RunVerdict(entry=asked)
 
@@ -173,7 +181,7 @@ def _entry(run: EndedRun, record: PageRecord, *, page: bool, sha256: str | None)
 
 
 def deleted(run: EndedRun, before: SnapshotEntry | None, at_ms: int) -> list[Any] | None:
-    """Return a row that reports a page as deleted. None if the URL was no page."""
+    """Return a row that reports a page as deleted, or None if the URL was not known as a page."""
     if before is None or not before.page:
         return None
     return _row(run, before.url, Change.DELETED, at_ms, None, before)
@@ -192,15 +200,16 @@ def _row(
 
 
 def is_due(run: EndedRun, entry: SnapshotEntry) -> bool:
-    """Whether a run would have requested this URL if anything had led to it.
+    """Whether a run would have requested this URL if any page had linked to it.
 
-    The run is whole, and no earlier run had reserved the URL (claim) when this run began.
+    True if the run is whole (`EndedRun`), and no earlier claim of the URL was valid when the run
+    began.
     """
     crawl = run.crawl
     if not run.whole:
         return False
     said = combined_rule(crawl.rules, entry.url)
-    if said.record is False:  # it may have been requested
+    if said.record is False:  # the run may have requested it without a record
         return False
     window_s = said.window_s if entry.page else None
     return entry.asked_ms < crawl.stale_before_ms(entry.asked_ms, window_s)
@@ -213,28 +222,32 @@ def as_row(values: Collection[Any]) -> Mapping[str, Any]:
 # --- pages without referrers --------------------------------------------------------------------
 
 
-# Only the last referrer of each page is known. If that referrer is read and another referrer is
-# unreadable, the page is deleted, and created again once the other one leads to it.
+# Only the last referrer of each page is known. Example: a second page also links to the page but
+# was unreadable. If the last referrer was read, the page is reported as deleted. It is reported as
+# created again when a run finds the second page's link.
 @dataclass(slots=True, kw_only=True)
 class Orphans:
     """Decides whether due pages (`is_due`) that a run did not request are deleted or kept.
 
-    The referrer decides. If it was read or is gone, nothing leads to the page any more. If it was
-    unreadable, it may still lead to the page. If it was not requested either, its own decision
-    applies to the page. A circle without another referrer is gone.
+    The referrer of a page decides. If the referrer was read or is gone, no page links to the page
+    any more. If the referrer was unreadable, it may still link to the page. If the referrer was not
+    requested either, the decision on it applies to the page, too. Pages that only link to each
+    other in a circle are deleted.
 
-    Call `add` for all due entries, then `link` for each of them and `pass_by` for all other
-    entries, then `is_kept` for each due entry. Memory grows with the number of distinct referrers,
-    which are far fewer than pages.
+    Call `add` for all due entries. Then call `link` for each of them, and `pass_by` for all other
+    entries. Then call `is_kept` for each due entry. Memory grows with the number of distinct
+    referrers, which are far fewer than pages.
     """
 
     run: EndedRun
-    # Referrers of due entries, and the referrer of each due entry that is itself a referrer.
+    # Referrers of due entries. `_links` has the referrer of each due entry that is itself a
+    # referrer.
     referrers: set[str] = field(default_factory=set)
     _links: dict[str, str | None] = field(default_factory=dict)
-    # Other referrers that this run could not read.
+    # Referrers that are not due, and that this run could not read.
     _unread: set[str] = field(default_factory=set)
-    # Sites whose robots.txt is a referrer of due entries, and sites where pages were read.
+    # Sites whose robots.txt is a referrer of due entries. `_answered` are those sites of which this
+    # run read a page.
     _sites: set[str] = field(default_factory=set)
     _answered: set[str] = field(default_factory=set)
     _known: dict[str, bool] = field(default_factory=dict)
@@ -253,7 +266,7 @@ class Orphans:
             self._links[entry.url] = entry.referrer
 
     def pass_by(self, entry: SnapshotEntry) -> None:
-        """Record an entry that is kept in any case."""
+        """Record an entry of the new snapshot that is not due."""
         if entry.crawl != self.run.id:
             if entry.url in self.referrers:
                 self._unread.add(entry.url)
@@ -263,7 +276,7 @@ class Orphans:
                 self._answered.add(site)
 
     def is_kept(self, entry: SnapshotEntry) -> bool:
-        """Whether a due entry is kept because its referrer was unreadable."""
+        """Whether a due entry is kept because a referrer was unreadable."""
         path: dict[str, None] = {}
         url, answer = entry.referrer, False
         while url is not None and url not in path:
@@ -278,7 +291,7 @@ class Orphans:
     def _unreadable(self, url: str) -> bool:
         if url in self._unread:
             return True
-        if url.endswith(ROBOTS):  # never recorded; it was read if a page of the site was
+        if url.endswith(ROBOTS):  # has no record; it was read if a page of the site was read
             return host_of(url) not in self._answered
         return combined_rule(self.run.crawl.rules, url).record is False
 

@@ -32,21 +32,21 @@ from orbweaver.model.page_record import COLUMNS, PageRecord
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Maximum size of all files of a chunk, as a multiple of the largest one's. They share a temporary
-# folder.
+# Maximum size of all files of a chunk together, as a multiple of `part_bytes_max`, which limits
+# each file. The files share a temporary folder.
 TOGETHER = 4
 UNTYPED = (Column(name="item"),)
 COLUMNS_OF_ORIGIN = tuple(column.name for column in ORIGIN)
 DOCUMENT = tuple(column.name for column in TEXTS.columns if column not in ORIGIN)
-# Length of the suffix of a crawl's id after its name.
+# A crawl's id is its name and a suffix of this length.
 RUN_CHARS = len("-20261121-235959")
 
 
 class ChunkTables:
-    """The tables of one crawl. `crawl` is None if its definition is gone.
+    """The tables of one crawl. `crawl` is None if the crawl's definition is no longer stored.
 
-    Items have the columns of their rule. If the crawl or the rule is gone, the single column `item`
-    contains them as JSON.
+    Items have the columns of their rule. If the crawl or the rule no longer exists, the single
+    column `item` contains them as JSON.
     """
 
     def __init__(self, crawl_id: str, crawl: Crawl | None) -> None:
@@ -58,7 +58,7 @@ class ChunkTables:
         self._untyped: dict[str, Table] = {}
 
     def items(self, rule: str) -> Table | None:
-        """Return the table of a rule's items. None: the crawl has no such rule any more."""
+        """Return the table of a rule's items, or None if the crawl no longer has the rule."""
         return self._items.get(rule)
 
     def table_without_type(self, rule: str) -> Table:
@@ -69,7 +69,10 @@ class ChunkTables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A page's record, text and stored response."""
+    """A page's record, text and stored response.
+
+    `shard` and `key` are the position of the record.
+    """
 
     shard: int
     key: str
@@ -121,7 +124,10 @@ class Chunk:
         self._put(CHANGES, cells, cut)
 
     def full(self, cut: ExportLimits) -> bool:
-        """Whether the next row belongs to the next chunk. Only the rows of the chunk decide."""
+        """Whether the chunk is full, so that the next row begins a new chunk.
+
+        Only the rows of this chunk decide, so equal rows are always divided in the same way.
+        """
         if max(self._rows[PAGES.name], self._rows[CHANGES.name]) >= cut.part_rows_max:
             return True
         sizes = [writer.size for writer in self._writers.values()]
@@ -135,7 +141,10 @@ class Chunk:
         return not self._rows
 
     def close(self) -> tuple[UnitProgress, dict[str, Path]]:
-        """Finish all files. Returns the unit's progress, and the temporary path of each file."""
+        """Finish all files.
+
+        Returns the progress that the chunk adds, and each file's temporary path.
+        """
         files: list[File] = []
         paths: dict[str, Path] = {}
         made = [(table, name, writer.close()) for (table, name), writer in self._writers.items()]
@@ -158,7 +167,7 @@ class Chunk:
         return progress, paths
 
     def discard(self) -> None:
-        """Discard all files. Finished ones are deleted with their folder."""
+        """Discard all files. Files that are already complete are deleted with the folder."""
         for writer in self._writers.values():
             writer.discard()
         if self._archive is not None:

@@ -1,7 +1,7 @@
 """Export a UTC day of page records as files, with the same result in every run.
 
-Any number of workers process a run, by messages that may arrive twice, late, concurrently or after
-a crash. They share state only through files (exporting/run_state.py).
+Any number of workers process a run. Its messages can arrive twice, late, concurrently or after a
+crash. Workers share state only through files (exporting/run_state.py).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ UNIT_PARTS = 5
 class Planner:
     """Starts export runs and divides them into units of work: a crawl's records, or a part of them.
 
-    A part has about `unit_rows_max` rows. None: crawls are not divided. A repeated request
-    continues where the first one stopped. A later request starts its own run, which replaces the
-    previous one.
+    A part has about `unit_rows_max` rows. If that is None, a crawl's records are never divided. A
+    repeated request (with the same token) continues its run. A new request starts a new run, which
+    replaces the previous run.
     """
 
     pages: Pages
@@ -61,7 +61,11 @@ class Planner:
     unit_rows_max: int | None
 
     async def begin(self, scope: ExportScope, token: str, *, gives_way: bool = False) -> str | None:
-        """Start or continue a run. Returns None if another run satisfies the request."""
+        """Start or continue the run of the request `token`. Returns its name.
+
+        Returns None if a later run replaces it. With `gives_way`, also if another run is in
+        progress.
+        """
         if gives_way and await self._is_in_progress(scope, token):
             return None
         run = await self.runs.begin(scope, token, self.store.clock.now_ms())
@@ -103,9 +107,9 @@ class Planner:
         units += [changes_of(crawl.id) for crawl in ended if scope.crawl in (None, crawl.id)]
         return tuple(units)
 
-    # The number of units of a crawl follows from its records in the day's first shard, so the same
-    # records are divided the same way. Counters of a crawl would not work: they grow while it runs,
-    # and include other days.
+    # The number of a crawl's records in the day's first shard determines the crawl's number of
+    # units. So the same records are always divided in the same way. Counters of a crawl would not
+    # work: they grow while it runs, and include other days.
     async def _group_counts(self, scope: ExportScope, crawls: tuple[str, ...]) -> list[int]:
         most, shards = self.unit_rows_max, self.pages.shards
         if most is None or shards == 1:
@@ -124,20 +128,20 @@ class Planner:
 # Records determine the contents of files: units follow from the records of the day, rows are
 # ordered by shard and key, chunks follow from rows. So doubled, repeated and resumed work produces
 # the same bytes.
-# Time: a unit writes at least one chunk per turn, so a day ends. Memory: rows of a chunk are in
+# Time: a unit writes at least one chunk per message, so a day ends. Memory: rows of a chunk are in
 # files, and read-ahead is limited (row_reader.py). The state of a run is proportional to its files.
 # Runs that saw different records could mix their files. A late worker checks that the published
 # export is correct, and the last worker reads the files again (finalizer.py).
 # Known gaps:
 # - Readers that list folders instead of reading manifests see files before the export is complete.
-# - A worker may stop after its last check and die. Then a file may exist that its manifest does not
-#   mean. Its SHA-256 reveals that, and the redelivered message repairs it.
-# - A worker may stop between its last check and its manifest while a later run begins and ends, and
-#   die before it checks again. If all files of the older run exist unchanged, its manifest stays
+# - A worker can replace a file after its last check and die. Then the file does not match the
+#   manifest. Its SHA-256 reveals that, and the redelivered message repairs it.
+# - A worker can stop between its last check and its manifest while a later run begins and ends, and
+#   die before it checks again. If all files of the older run exist unchanged, its manifest remains
 #   until the day's next run.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exporter:
-    """Starts runs and handles their messages."""
+    """Starts export runs and handles the messages of the export queue."""
 
     store: Store
     planner: Planner
@@ -146,7 +150,10 @@ class Exporter:
     span: str = "day"
 
     async def begin(self, event: Mapping[str, Any], identity: str) -> tuple[str, ...]:
-        """Start the runs that an event requests. `identity` identifies an event without a time."""
+        """Start the runs that an event requests. Return their days.
+
+        `identity` is the request's identity if the event has no time.
+        """
         event = dict(event)
         jobs = jobs_of(event, self.store.clock.now_ms(), self.span)
         begun = []
@@ -158,7 +165,7 @@ class Exporter:
         return tuple(begun)
 
     async def handle(self, body: str, deadline_ms: int | None = None) -> Manifest | None:
-        """Handle a message. Returns the manifest if that sealed a run."""
+        """Handle a message. Returns the manifest if this message completed the export."""
         order = decode_order(body)
         match order.kind:
             case OrderKind.PLAN:
@@ -181,7 +188,7 @@ def token_of(identity: str) -> str:
 class ExporterParts:
     """Parts of an exporter. `cuts_crawls`: divide large crawls between workers.
 
-    `reserve_ms` is the time for a chunk of rows, or for the end of a day.
+    `reserve_ms` is the time that a chunk of rows, or the end of a day, needs before the deadline.
     """
 
     pages: Pages
@@ -274,7 +281,7 @@ class InProcessExporter:
     waiting: WaitingExport
 
     async def export(self, day: str, *, crawl: str | None = None) -> Manifest:
-        """Export a day, or one crawl's records of it, immediately."""
+        """Export a day, or one crawl's records of that day. Returns when the export is complete."""
         exporter, scope = self.exporter, ExportScope(day=check_day(day), crawl=crawl)
         chance = exporter.store.random.getrandbits(8 * TOKEN_BYTES)
         self.waiting.bodies.clear()
@@ -283,7 +290,7 @@ class InProcessExporter:
             manifest = await exporter.handle(self.waiting.bodies.popleft())
             if manifest is not None:
                 return manifest
-        # Another process exports the same into the same folder and started later.
+        # Another process that started later exports the same records into the same folder.
         body = await exporter.store.get(scope.manifest)
         manifest = None if body is None else decode_manifest(body)
         return await self.export(day, crawl=crawl) if manifest is None else manifest

@@ -13,7 +13,8 @@ from orbweaver.frontier.retrying import RetryPolicy, all_of
 from orbweaver.model.ports import Clock, Files, Print
 
 T = TypeVar("T")
-# Concurrent file operations: enough to hide S3's latency, and few enough to leave connections.
+# Concurrent file operations: enough to hide S3's latency, and few enough to leave connections for
+# other work.
 AT_ONCE = 16
 
 
@@ -37,7 +38,10 @@ class Store:
         return await self.patience.call(call)
 
     async def each(self, calls: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:
-        """Call a port many times, some concurrently. Returns the results in order."""
+        """Call functions concurrently, at most `AT_ONCE` at a time, with retries.
+
+        Returns their results in the order of `calls`.
+        """
         return await all_of(map(self.call, calls), AT_ONCE)
 
     async def get(self, path: str) -> bytes | None:
@@ -60,7 +64,7 @@ class Store:
         return tuple(prefix + name[len(key) :] for name in found)
 
     async def damaged(self, files: Sequence[File]) -> list[File]:
-        """Return the files whose stored contents are missing or differ."""
+        """Return the files that are missing, or whose stored contents differ from the entry."""
         keys = [self.key(file.path) for file in files]
         prints = await self.each((lambda key=key: self.files.print_of(key)) for key in keys)  # type: ignore[misc]
         return [

@@ -1,8 +1,8 @@
 """Seal a run: publish the export when all units are done.
 
-Two workers that seal at the same time write the same manifest. An outdated run (a later run has
-replaced it) must not leave a wrong manifest. `Repairer` repairs files that its workers wrote or
-removed just before they noticed, or before they died.
+Two workers that seal at the same time write the same manifest. If a later run has replaced this
+run, the manifest of this run must not remain. `Repairer` repairs the files that workers of a
+replaced run wrote or removed just before they noticed, or before they died.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finalizer:
-    """Publishes manifests."""
+    """Publishes the manifest of a run whose units are done."""
 
     store: Store
     runs: ExportRuns
@@ -50,18 +50,21 @@ class Finalizer:
     catalogue: Catalogue | None
 
     async def seal(self, order: ExportOrder) -> Manifest | None:
-        """Seal a run whose units are done. Returns its manifest if it is published."""
+        """Publish the manifest of a run whose units are done.
+
+        Returns it, or None if it was not published.
+        """
         scope, run = order.scope, order.run
         if not await self._is_current(order):
             await self.repairer.repair(scope, None)
             return None
         plan = await self.runs.plan(scope, run)
-        if plan is None:  # a worker died after it had finalized the run
+        if plan is None:  # a worker died after it had published the run
             await self._remove(order)
             return None
         states = await self.runs.all_progress(scope, run, plan.units)
         left = [(unit, progress.ticket) for unit, progress in states if not progress.done]
-        # This worker was overtaken by an audit, which exports units again.
+        # Another worker found damaged files meanwhile, and had their units exported again.
         if left:
             await self.runs.order_units(scope, run, left)
             return None
@@ -73,7 +76,10 @@ class Finalizer:
         return manifest
 
     async def _is_current(self, order: ExportOrder) -> bool:
-        """Whether a run is current. Removes the rest of an outdated one."""
+        """Whether a run is current.
+
+        If a later run has replaced it, its remaining files are removed.
+        """
         # A repeated request may have stored the plan again while the run was removed.
         if await self.runs.current(order.scope) == order.run:
             return True
@@ -91,26 +97,30 @@ class Finalizer:
     async def _publish(
         self, order: ExportOrder, states: Sequence[tuple[Unit, UnitProgress]], manifest: Manifest
     ) -> bool:
-        """Write a manifest and audit its files. Returns whether the export is correct."""
+        """Write a manifest and check the files that it names.
+
+        Returns whether the export is correct.
+        """
         scope, body = order.scope, encode_manifest(manifest)
         standing = await self.store.get(scope.manifest)
         if not await self._is_current(order):
             return False
         if standing != body:
             await self.store.put(scope.manifest, body)
-            # The run became outdated: the manifest may have replaced a later one.
+            # A later run began meanwhile, so this manifest may have replaced the manifest of that
+            # run.
             if not await self._is_current(order):
                 await self.repairer.take_back(scope, body)
                 return False
         await self.repairer.clear(scope, None, manifest.files)
         damaged = await self.store.damaged(manifest.files)
-        # The run became outdated: another worker finalized it, or a later run began, which
-        # withdraws the manifest before it writes other files.
+        # Another worker published this run, or a later run began. A later run withdraws the
+        # manifest before it writes other files.
         if not await self._is_current(order):
             if damaged:
                 await self.repairer.replace(scope, body)
             return False
-        # A worker of an older message wrote other files.
+        # A worker with an older message wrote other contents into these files.
         if damaged:
             await self._export_again(order, states, damaged)
         return not damaged
@@ -150,10 +160,10 @@ async def register_items(
     catalogue: Catalogue,
     tried: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]],
 ) -> None:
-    """Register the item tables of an export. `call` calls ports with retries.
+    """Register the item tables of an export. `tried` calls a function with retries.
 
-    Other tables are part of a deployment. A refused table is logged and registered with a later
-    export. The export is announced in any case.
+    Tables that are not item tables are part of a deployment. If the catalogue refuses a table, that
+    is logged, and the next export registers the table. The export is announced in any case.
     """
     names = {
         file.table
@@ -176,16 +186,16 @@ async def register_items(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repairer:
-    """Repairs exports with files that the published manifest does not name."""
+    """Repairs exports whose files differ from the published manifest."""
 
     store: Store
     runs: ExportRuns
 
     async def withdraw(self, scope: ExportScope, files: Sequence[File]) -> None:
-        """Remove a manifest that names other contents for these paths, or that is unreadable.
+        """Remove the manifest if it names other contents for these files, or is unreadable.
 
-        Call it before a file is written, so that readers never see both, and afterwards, because
-        the manifest may have been written meanwhile.
+        Call it before a file is written, so that readers never see a manifest with wrong contents.
+        Call it again afterwards, because another worker can write the manifest meanwhile.
         """
         body, manifest = await self.store.manifest(scope.manifest)
         if body is None:
@@ -195,7 +205,7 @@ class Repairer:
             await self.store.delete([scope.manifest])
 
     async def repair(self, scope: ExportScope, crawl: str | None) -> None:
-        """Repair wrong files that a worker of an outdated run may have written.
+        """Repair files that a worker of a replaced run may have damaged.
 
         If files of the crawl (None: of all crawls) differ from the manifest, remove the manifest
         and export the day again.
@@ -214,16 +224,19 @@ class Repairer:
         await self.replace(scope, body)
 
     async def replace(self, scope: ExportScope, body: bytes) -> None:
-        """Withdraw a wrong manifest and export the day again, unless the manifest is gone."""
-        # The current run may have withdrawn it meanwhile, to write other files.
+        """Remove the wrong manifest `body` and export the day again.
+
+        Does nothing if another manifest or none is stored.
+        """
+        # The current run may have removed the manifest meanwhile, to write other files.
         if await self.store.get(scope.manifest) == body:
             await self.store.delete([scope.manifest])
             await self._export_again(scope)
 
     async def take_back(self, scope: ExportScope, body: bytes) -> None:
-        """Withdraw a manifest that was written too late.
+        """Remove the manifest `body`, which was written after a later run had begun.
 
-        The current or a new run writes another.
+        The current run writes its own manifest. If no run is in progress, a new one is started.
         """
         if await self.store.get(scope.manifest) == body:
             await self.store.delete([scope.manifest])
@@ -232,7 +245,7 @@ class Repairer:
     async def missing(self, scope: ExportScope) -> None:
         """Export a day or crawl again if it has no manifest and no run is in progress.
 
-        Then a worker withdrew the manifest after the export was complete.
+        In this state, a worker removed the manifest after the export was complete.
         """
         if await self.runs.current(scope) is None and await self.store.get(scope.manifest) is None:
             await self._export_again(scope)
@@ -241,15 +254,15 @@ class Repairer:
         await self.runs.order(OrderKind.PLAN, scope, self.runs.ticket(0)[1])
 
     async def clear(self, scope: ExportScope, crawl: str | None, named: Sequence[File]) -> None:
-        """Remove all files of a day, or of one crawl of it, except these."""
+        """Remove all export files of a day, or of one crawl, except the files `named`."""
         kept = {file.path for file in named}
         present = await self._existing_files(scope.day, crawl or scope.crawl)
         surplus = [path for path in present if path not in kept]
         if not surplus:
             return
         await self.store.delete(surplus)
-        # This worker may have been suspended between listing and removing. The run that writes a
-        # later manifest checks that manifest.
+        # This worker may have been suspended between listing and removing. So the manifest of a
+        # later run may name removed files.
         body, manifest = await self.store.manifest(scope.manifest)
         if (
             body is not None

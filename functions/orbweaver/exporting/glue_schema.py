@@ -1,7 +1,7 @@
 """Define the SQL schema of exports: names and types of tables and columns, for all engines.
 
-Columns of a table are only added, never removed, because files of earlier days have them. Source:
-docs.aws.amazon.com/athena/latest/ug/partition-projection-supported-types.html,
+Columns of a table are only added and never removed, because files of earlier days contain them.
+Source: docs.aws.amazon.com/athena/latest/ug/partition-projection-supported-types.html,
 …/tables-location-format.html (all files below a location are read), …/data-types.html.
 """
 
@@ -14,19 +14,19 @@ from typing import Any
 
 from orbweaver.model.columns import CHANGES, INVALID_ITEMS, PAGES, TEXTS, Column, Table, Type
 
-# Tables of every deployment.
+# Tables that every deployment has.
 TABLES = (PAGES, TEXTS, INVALID_ITEMS, CHANGES)
-# Column of each table with the day of a row's export. It is a text, so that `dt = '2026-11-21'` has
-# the same meaning in all engines.
+# Column of each table: the day of the export with the row. It is a text, so that `dt =
+# '2026-11-21'` has the same meaning in all engines.
 DAY = "dt"
 FORMAT = "parquet"
 ITEMS = "items_"
-# Before the first possible export.
+# A day before the first possible export.
 FIRST_DAY = "2026-01-01"
-# Characters that some engine does not accept unquoted.
+# Characters that at least one engine does not accept in an unquoted name.
 UNSAFE = re.compile("[^a-z0-9_]")
 HASH_CHARS = 8
-# Table parameter with the name of our table.
+# Parameter of a Glue table that contains the name of the Orbweaver table.
 OWNER = "orbweaver.table"
 
 HIVE: Mapping[Type, str] = {
@@ -61,7 +61,7 @@ def query_names(tables: Iterable[str]) -> dict[str, str]:
     name, the second has a hash suffix.
     """
     names: dict[str, str] = {}
-    # In sorted order, so that the first of two equal names gets no hash.
+    # Sorted, so that always the same table of two with equal names gets the hash.
     for table in sorted(set(tables)):
         name = query_name(table)
         names[second_name(table) if name in names else name] = table
@@ -85,7 +85,7 @@ def glue_columns(columns: Iterable[Column]) -> list[dict[str, str]]:
 
 
 def glue_table(name: str, table: Table, root: str) -> dict[str, Any]:
-    """Return a Glue table. `name` is its query name, `root` is the exports' URL, `s3://…/`."""
+    """Return a Glue table. `name` is its name in queries, `root` is the exports' URL, `s3://…/`."""
     folder = f"{root}{table.name}/{FORMAT}/"
     return {
         "Name": name,
@@ -95,9 +95,9 @@ def glue_table(name: str, table: Table, root: str) -> dict[str, Any]:
             "classification": FORMAT,
             OWNER: table.name,
             # Days are not registered but projected: Athena derives their folders from the query.
-            # Each day in question costs a listing, so a query should name its days. Athena also
-            # reads the folders of crawls below a day and ignores their names: `crawl` is a column
-            # of the files.
+            # Athena lists each day that the query allows, so a query should name its days. Athena
+            # also reads the folders of crawls below a day and ignores their names: `crawl` is a
+            # column of the files.
             "projection.enabled": "true",
             f"projection.{DAY}.type": "date",
             f"projection.{DAY}.format": "yyyy-MM-dd",
@@ -121,7 +121,10 @@ def glue_table(name: str, table: Table, root: str) -> dict[str, Any]:
 
 
 def grown(standing: Mapping[str, Any], wanted: dict[str, Any]) -> dict[str, Any] | None:
-    """Return an existing table with added columns, or None if nothing changes."""
+    """Return an existing table with the columns that the table `wanted` adds.
+
+    Returns None if nothing changes.
+    """
     storage = standing.get("StorageDescriptor", {})
     types = {one["Name"]: one["Type"] for one in storage.get("Columns", ())}
     more = {one["Name"]: one["Type"] for one in wanted["StorageDescriptor"]["Columns"]}

@@ -1,7 +1,7 @@
-"""Define the layout of export files, and the manifest that names the files of an export.
+"""Define the paths of export files, and the manifest that names the files of an export.
 
-Readers use the manifest, never a listing. It has the SHA-256 of each file, and does not depend on
-the run that wrote it.
+Readers use the manifest, and never list folders. It has the SHA-256 of each file, and does not
+depend on the run that wrote it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orbweaver.exporting.formats import FORMATS, WARC
 from orbweaver.model.columns import PAGES, SCHEMA, Column, Type
 from orbweaver.model.page_record import DAY_MS, PageRecord, day_of
 
-# Layout below this prefix (bucket) or in a folder (local):
+# Paths below this prefix (bucket) or in a folder (local):
 #     <table>/<format>/dt=<day>/<crawl>/part-<group>-<chunk><suffix>
 #     pages/warc/dt=<day>/<crawl>/<crawl>-<day>-<group>-<chunk><suffix>
 #     manifests/dt=<day>.json                 of a day
@@ -31,9 +31,10 @@ from orbweaver.model.page_record import DAY_MS, PageRecord, day_of
 PREFIX = "exports/"
 # Digits of the digest that distinguish exports of the same day.
 ID_DIGITS = 16
-# Folders next to the tables that are not tables.
+# Folders that contain no table.
 MANIFESTS, WORK, SNAPSHOTS = "manifests/", "_work/", "_snapshots/"
-# A group or chunk number may have more digits. The manifest defines the order of files.
+# Path of an export file. A group or a chunk number can have more digits than the padding, so names
+# do not sort. The manifest defines the order of files.
 PART = re.compile(
     r"(?P<table>.+)/(?P<format>[a-z]+)/dt=(?P<day>[^/]+)/(?P<crawl>[^/]+)"
     r"/(?P<stem>part|(?P=crawl)-(?P=day))-(?P<group>\d{2,})-(?P<chunk>\d{5,})(?P<suffix>\.[^/]*)"
@@ -45,7 +46,7 @@ class ExportEventError(ValueError):
 
 
 def formats_in(text: str) -> tuple[str, ...]:
-    """Parse a comma-separated list of formats. Raises ValueError for an unknown one."""
+    """Parse a comma-separated list of formats. Raises ValueError for an unknown format."""
     named = {name.strip() for name in text.split(",")}
     if unknown := sorted(named.difference(FORMATS)):
         raise ValueError(f"{unknown[0]!r} is no format: give some of {','.join(FORMATS)}")
@@ -57,7 +58,7 @@ def formats_in(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """Components of a file's path."""
+    """Components of the path of an export file."""
 
     table: str
     format: str
@@ -66,18 +67,18 @@ class FilePlace:
     group: int
     chunk: int
     suffix: str
-    # Beginning of its name.
+    # First part of the file's name.
     stem: str = "part"
 
     @property
     def path(self) -> str:
-        """Path below the prefix."""
+        """Path of the file below `PREFIX`."""
         folder = folder_of(self.table, self.format, self.day, self.crawl)
         return f"{folder}{self.stem}-{self.group:02d}-{self.chunk:05d}{self.suffix}"
 
 
 def folder_of(table: str, file_format: str, day: str, crawl: str | None = None) -> str:
-    """Return the folder of a table's files of a day, or of one crawl's, with a final slash."""
+    """Return the folder of a table's files of a day, or only of one crawl, with a final slash."""
     folder = f"{table}/{file_format}/dt={day}/"
     return folder if crawl is None else f"{folder}{crawl}/"
 
@@ -124,7 +125,7 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """Contents of an export for one crawl: rows by table, pages by outcome."""
+    """Contents of an export for one crawl: number of rows by table, and of pages by outcome."""
 
     name: str
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -150,7 +151,7 @@ class Manifest:
 
     @property
     def rows(self) -> Mapping[str, int]:
-        """Number of rows of each table, counted once for all formats."""
+        """Number of rows of each table. Rows are counted once, not once per format."""
         total: Counter[str] = Counter()
         for sums in self.crawls.values():
             total.update(sums.rows)
@@ -181,7 +182,10 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def exported_detail(manifest: Manifest, key: str, bucket: str) -> dict[str, Any]:
-    """Return the event detail of an export. Its `id` follows from the manifest."""
+    """Return the detail of the event that announces an export.
+
+    Its `id` follows from the manifest.
+    """
     digest = sha256(encode_manifest(manifest)).hexdigest()
     whose = (manifest.day, manifest.crawl, digest[:ID_DIGITS])
     return {
@@ -198,7 +202,7 @@ def exported_detail(manifest: Manifest, key: str, bucket: str) -> dict[str, Any]
 
 
 def decode_manifest(body: bytes) -> Manifest | None:
-    """Parse a manifest. Returns None if it does not have this schema."""
+    """Parse a manifest. Returns None if it is invalid or has another schema."""
     try:
         raw = json.loads(body)
         if raw["schema"] != SCHEMA:
@@ -236,7 +240,7 @@ def _sums(sums: Sums) -> dict[str, Any]:
 def check_day(day: object) -> str:
     """Return a valid day, `YYYY-MM-DD`. Raises ExportEventError for anything else."""
     try:
-        # Python also reads 20261121 and 2026-W47-6. Only the form that it writes is accepted.
+        # Python also parses 20261121 and 2026-W47-6. Only the form YYYY-MM-DD is accepted.
         if isinstance(day, str) and date.fromisoformat(day).isoformat() == day:
             return day
     except ValueError:

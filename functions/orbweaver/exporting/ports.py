@@ -13,14 +13,20 @@ class ExportEvents(Protocol):
     """The event bus, as exporters use it."""
 
     async def exported(self, manifest: Manifest, key: str) -> None:
-        """Announce an export by the key of its manifest. A repetition has the same event id."""
+        """Announce an export. `key` is the path of its manifest in the bucket.
+
+        A repeated call sends the same event id.
+        """
 
 
 class Catalogue(Protocol):
     """Catalogue of tables for queries."""
 
     async def register(self, table: Table) -> None:
-        """Register a table, or add its new columns. Another table with this name is not changed."""
+        """Register a table, or add its new columns to the registered one.
+
+        A table with this name that Orbweaver did not register is not changed.
+        """
 
     async def remove(self, folder: str) -> int:
         """Remove the tables of exports in a folder. Returns their number."""
@@ -30,4 +36,7 @@ class Orders(Protocol):
     """The queue of messages to exporters."""
 
     async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
-        """Send messages, each with its group (a crawl or a day). Returns when all are accepted."""
+        """Send messages, each as its body and its group (a crawl or a day).
+
+        Returns when the queue has accepted all messages.
+        """

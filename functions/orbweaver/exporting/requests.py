@@ -1,7 +1,7 @@
 """Read export requests: the days that an event requests.
 
-`{}` means the previous day, `{"day": "YYYY-MM-DD"}` means that day. For a schedule's event its own
-time counts, so that a repeated or late event has the same meaning.
+`{}` means the previous day, `{"day": "YYYY-MM-DD"}` means that day. A schedule's event contains its
+own time, so that a repeated or late event requests the same day.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from orbweaver.model.page_record import DAY_MS, day_of
 
 EVENTS = 'an export event is {}, {"day": "YYYY-MM-DD"} or a schedule\'s'
 SPANS = ("day", "hour")
-# A record is stored minutes after its URL was requested. Its message may be requeued meanwhile.
+# Records can be late for this time: a record is stored minutes after its URL was requested, and a
+# message may be requeued meanwhile.
 LATE_HOURS = 2
-# A run that takes longer is considered dead.
+# A run that takes longer than this is considered dead.
 RUN_MS_MAX = 3 * 3_600_000
 
 
@@ -30,7 +31,10 @@ class ExportJob:
 
 
 def jobs_of(event: object, now_ms: int, span: str = "day") -> tuple[ExportJob, ...]:
-    """Parse an event. Raises ExportEventError if it is invalid."""
+    """Return the days that an event requests. Raises ExportEventError if the event is invalid.
+
+    `span` is the interval of the schedule: `day` or `hour`.
+    """
     if not isinstance(event, dict):
         raise ExportEventError(f"{EVENTS}; not {type(event).__name__}")
     if "detail-type" in event:
@@ -43,7 +47,7 @@ def jobs_of(event: object, now_ms: int, span: str = "day") -> tuple[ExportJob, .
 
 
 def identity_of(event: dict[str, Any], fallback: str) -> str:
-    """Return an identity of an event that its repetitions share."""
+    """Return a text that is the same for repetitions of an event, or `fallback` without a time."""
     if "detail-type" in event and event.get("time") is not None:
         return f"{event.get('id', '')}/{event['time']}"
     return fallback
@@ -55,8 +59,9 @@ def _scheduled(time: object, now_ms: int, span: str) -> tuple[ExportJob, ...]:
         before = (moment.date() - timedelta(days=1)).isoformat()
     except OverflowError as error:
         raise ExportEventError(f"not a schedule's time: {time!r}"[:200]) from error
-    # Daily: the previous day. Hourly: the current day so far, and in the first hours also the
-    # previous day, because its last records may have been late.
+    # A daily schedule exports the previous day. An hourly one exports the current day so far. In
+    # the first hours of a day it also exports the previous day, whose last records may have been
+    # late.
     if span == "day":
         return (ExportJob(day=before),)
     today = ExportJob(day=moment.date().isoformat(), gives_way=True)

@@ -1,6 +1,6 @@
 """Read the rows to export: a crawl's records of a day by shard and key, with their content.
 
-The timing of parallel reads has no effect on the order.
+Records are read in parallel, but always returned in this order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from orbweaver.frontier.ports import Pages
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Files
 
-# Memory: this number of records in `SHARDS_AHEAD` shards, and `PARTS_AHEAD` bodies or texts.
+# Memory: this number of records in each of `SHARDS_AHEAD` shards, and `PARTS_AHEAD` bodies or
+# texts.
 READ_AHEAD_ROWS = 500
 SHARDS_AHEAD = 4
 # The default limit of a body is 5 MiB.
@@ -31,7 +32,7 @@ PARTS_AHEAD = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowReader:
-    """Reads the rows of units in order."""
+    """Reads the rows of units of work in a fixed order."""
 
     pages: Pages
     store: Store
@@ -41,7 +42,7 @@ class RowReader:
     async def rows(
         self, scope: ExportScope, unit: Unit, progress: UnitProgress, cut: ExportLimits
     ) -> AsyncGenerator[Row, None]:
-        """Yield the rows of a unit in order, from the saved position on."""
+        """Yield the rows of a unit in order, starting behind the position in `progress`."""
         asked: deque[asyncio.Task[Row]] = deque()
         try:
             async with aclosing(self._records(scope, unit, progress, cut)) as records:
@@ -75,7 +76,7 @@ class RowReader:
     ) -> bytes | None:
         if record.body_key is None or offset is None or length is None:
             return None
-        # A missing part (expired or erased) is omitted, as if it had never been stored.
+        # A body or text that has expired or was erased is omitted, as if it had never been stored.
         key = record.body_key
         return await self.store.call(lambda: self.bodies.cut(key, offset, length))
 
@@ -98,7 +99,7 @@ class RowReader:
                 inbox = inboxes.pop(shard)
                 while (item := await inbox.take()) is not None:
                     yield shard, *item
-                await readers[shard]  # raises an error of the reader
+                await readers[shard]  # raises the reader's error, if any
         finally:
             for reader in readers.values():
                 reader.cancel()
@@ -142,7 +143,7 @@ class _Inbox:
     """Records of one shard that are read but not processed: at most `rows_max`."""
 
     def __init__(self, rows_max: int) -> None:
-        # The semaphore limits the queue, so that the end marker always fits.
+        # The semaphore limits the queue instead of `maxsize`, so that the end marker always fits.
         self._queue: asyncio.Queue[tuple[str, PageRecord] | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(rows_max)
 

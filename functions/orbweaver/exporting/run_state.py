@@ -1,7 +1,7 @@
 """Define the state of an export run: messages to its workers, and files that they share.
 
-A run is one attempt to export a scope. Runs are ordered by their ids. The last one is current, and
-a worker of an outdated run stops. All files are below `_work/` and are removed with the run.
+A run is one attempt to export a scope. Runs are ordered by their ids. The last run is current, and
+a worker of an earlier run stops. All files are below `_work/` and are removed with the run.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from orbweaver.model.columns import Column
 
 VERSION = 1
 # Decides which worker continues a unit: the worker with the highest ticket. Each message has a new
-# ticket, so that only one of several copies continues. The later turn is higher. Among equal turns
-# the random value decides.
+# ticket, so that only one of several workers continues. A ticket is a turn and a random value. The
+# higher turn is higher. Among equal turns, the random value decides.
 Ticket: TypeAlias = tuple[int, str]
 FIRST: Ticket = (-1, "")
-# Group of the unit with a crawl's changes. Its files are in a separate table.
+# Name of the unit that exports the change feed of a crawl. Its files are in a table of their own.
 CHANGES = "changes"
 RUN = re.compile(r"(\d{13,})-([0-9a-f]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportScope:
-    """A day to export, or one crawl's records of it."""
+    """The records to export: all of a day, or only one crawl's records of that day."""
 
     day: str
     crawl: str | None = None
@@ -51,22 +51,22 @@ class ExportScope:
 
     @property
     def state_folder(self) -> str:
-        """Folder of the state of its runs."""
+        """Folder with the state of all runs of this scope."""
         whose = "all/" if self.crawl is None else f"crawl={self.crawl}/"
         return f"{WORK}dt={self.day}/{whose}"
 
     @property
     def runs(self) -> str:
-        """Prefix of the names of its runs."""
+        """Prefix of the files that name the runs of this scope."""
         return f"{self.state_folder}runs/"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Part of a run: group `group` of `groups` of a crawl's shards of the day.
+    """Unit of work of a run: the shards of group `group` of `groups` of a crawl's day.
 
-    With no groups, it is the crawl's changes. The units follow from the records of the day, and the
-    plan stores them for the whole run.
+    If `groups` is 0, the unit is the crawl's change feed. The units follow from the records of the
+    day, and the plan stores them for the whole run.
     """
 
     crawl: str
@@ -89,7 +89,7 @@ def changes_of(crawl: str) -> Unit:
 
 
 def groups_of(rows: int, shards: int, unit_rows_max: int) -> int:
-    """Return the number of units for a crawl with this number of rows in its first shard."""
+    """Return the number of units of a crawl with `rows` rows in the first of `shards` shards."""
     return max(1, min(shards, -(-rows * shards // unit_rows_max)))
 
 
@@ -97,16 +97,16 @@ def groups_of(rows: int, shards: int, unit_rows_max: int) -> int:
 
 
 def run_name(at_ms: int, token: str, runs: Iterable[str]) -> str | None:
-    """Return the name of the run of a request, existing or new. None if a later run exists.
+    """Return the name of a request's run: of the existing run, or of a new one.
 
-    `token` identifies the request, which may arrive twice. A later run began after the request
-    arrived, so it misses no record.
+    Returns None if a later run exists. `token` identifies the request, which can arrive twice. A
+    later run began after the request arrived, so it misses no record.
     """
     found = sorted(run for run in runs if RUN.fullmatch(run))
     mine = [run for run in found if run.endswith(f"-{token}")]
     if mine:
         return mine[-1] if mine[-1] == found[-1] else None
-    # Clocks differ, so the name must sort after the existing ones.
+    # Clocks of machines differ, so the new name must sort after the existing names.
     last_ms = int(found[-1].partition("-")[0]) if found else 0
     return f"{max(at_ms, last_ms + 1):013d}-{token}"
 
@@ -127,7 +127,7 @@ class ExportLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """Units of a run, and its limits."""
+    """Units of work of a run, and the limits of their files."""
 
     limits: ExportLimits
     units: tuple[Unit, ...] = ()
@@ -158,8 +158,9 @@ def decode_plan(body: bytes) -> RunPlan:
 class UnitProgress:
     """Progress of a unit: `files` contain all rows up to sort key `after` of `shard`.
 
-    `chunk` is the number of the next chunk, `name` is the crawl's name. The changes of a crawl have
-    no keys, so their unit starts again. `groups` is the unit's.
+    `chunk` is the number of the next chunk, and `name` is the crawl's name. Rows of a change feed
+    have no keys, so its unit skips as many rows as it has exported. `groups` is the value of the
+    unit.
     """
 
     ticket: Ticket = FIRST
@@ -195,10 +196,10 @@ def encode_progress(progress: UnitProgress, unit: Unit) -> bytes:
 
 
 def decode_progress(body: bytes | None, unit: Unit) -> UnitProgress:
-    """Parse the progress of a unit. Missing or unknown data means the beginning.
+    """Parse the progress of a unit. Missing or invalid data means that the unit has not begun.
 
-    Progress with other groups is of another plan and means the beginning, too, because it covers
-    other shards.
+    Progress with another value of `groups` belongs to another plan with other shards, so it counts
+    as missing.
     """
     try:
         raw = json.loads(body or b"")
@@ -250,7 +251,7 @@ class OrderKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOrder:
-    """A message on the export queue. `run` of a plan is its token."""
+    """A message on the export queue. If `kind` is `PLAN`, `run` is the token of the run."""
 
     kind: OrderKind
     scope: ExportScope

@@ -1,6 +1,6 @@
 """Store the export runs of a scope with their plans and progress (exporting/run_state.py).
 
-A run is removed, never renamed, so a worker that removes its own run cannot remove another one.
+A run never changes its name, so a worker that removes its own run cannot remove another run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CHANCE_BITS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRuns:
-    """Runs, and the messages to their workers."""
+    """Starts, finds and removes export runs, and sends messages to their workers."""
 
     store: Store
     orders: Orders
@@ -51,21 +51,28 @@ class ExportRuns:
         return names[-1] if names else None
 
     async def is_current(self, scope: ExportScope, run: str) -> bool:
-        """Whether a run is current and not being removed. Removal deletes its plan first."""
+        """Whether a run is current and not being removed.
+
+        A removal deletes the run's plan first.
+        """
         return (
             await self.current(scope) == run
             and await self.store.get(f"{scope.state_folder}{run}/plan.json") is not None
         )
 
     async def begin(self, scope: ExportScope, token: str, at_ms: int) -> str | None:
-        """Start a run, or continue the run of this request. Returns None if a later run exists."""
+        """Start the run of a request, or continue it.
+
+        Returns its name, or None if a later run exists.
+        """
         run = run_name(at_ms, token, await self.names(scope))
         if run is not None:
             await self.store.put(f"{scope.runs}{run}", b"")
         return run
 
     async def remove(self, scope: ExportScope, run: str) -> None:
-        # The plan goes first, so that no worker continues the run. Its name goes last.
+        # The plan is deleted first, so that no worker continues the run. The file with the run's
+        # name is deleted last.
         await self.store.delete([f"{scope.state_folder}{run}/plan.json"])
         older = [name for name in await self.names(scope) if name <= run]
         left = [
@@ -83,7 +90,7 @@ class ExportRuns:
     # --- plan and units ---------------------------------------------------------------------
 
     async def plan(self, scope: ExportScope, run: str) -> RunPlan | None:
-        """Read a run's plan. Returns None if it does not exist yet or any more."""
+        """Read a run's plan. Returns None if it is not written yet or already deleted."""
         body = await self.store.get(f"{scope.state_folder}{run}/plan.json")
         return None if body is None else decode_plan(body)
 
@@ -108,7 +115,7 @@ class ExportRuns:
         await self.store.put(f"{scope.state_folder}{run}/done/{unit.name}", b"")
 
     async def reset_unit(self, scope: ExportScope, run: str, unit: Unit, ticket: Ticket) -> None:
-        """Reset a unit, with a new ticket for its worker."""
+        """Delete the progress of a unit. `ticket` is the ticket of the worker that starts again."""
         await self.keep(scope, run, unit, UnitProgress(ticket=ticket))
         await self.store.delete([f"{scope.state_folder}{run}/done/{unit.name}"])
 
@@ -125,7 +132,10 @@ class ExportRuns:
     async def order_units(
         self, scope: ExportScope, run: str, units: Iterable[tuple[Unit, Ticket]]
     ) -> None:
-        """Send units to workers, with tickets that stop workers with lower ones."""
+        """Send units to workers.
+
+        Each gets a ticket above the current one, which stops earlier workers.
+        """
         kind = OrderKind.UNIT
         orders = [
             ExportOrder(kind=kind, scope=scope, run=run, unit=unit, ticket=self.ticket(turn + 1))
@@ -134,7 +144,7 @@ class ExportRuns:
         await self._send(orders)
 
     async def order(self, kind: OrderKind, scope: ExportScope, run: str) -> None:
-        """Send a message to plan a run (by its token) or to seal it."""
+        """Send a message to plan a run (`run` is its token) or to seal it."""
         await self._send([ExportOrder(kind=kind, scope=scope, run=run)])
 
     async def _send(self, orders: Sequence[ExportOrder]) -> None:

@@ -1,4 +1,4 @@
-"""Define snapshots of a run's pages, with which the next run of the same name is compared.
+"""Define snapshots: the pages of a run, with which the next run of the same name is compared.
 
 A snapshot has bundles: gzip files (RFC 1952) with a JSON array per line, sorted by URL hash. They
 contain no time or file name, so equal entries give equal bytes. All files are below
@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 from orbweaver.exporting.manifest import SNAPSHOTS
 
 VERSION = 1
-# About 3 MB compressed, 6 MB as text. This is the amount in memory.
+# Maximum number of lines of a bundle: about 3 MB compressed, and 6 MB as text in memory.
 LINES_MAX = 20_000
-GZIP_LEVEL = 3  # a fifth larger than at 6, in a third of the time
-# zlib's window of 32 KiB, in gzip's framing: it writes mtime 0 and no name.
+GZIP_LEVEL = 3  # a fifth larger than at level 6, in a third of the time
+# zlib's window of 32 KiB in a gzip file. zlib writes no time and no file name.
 GZIP_WBITS = 31
 # Created once, because json.dumps creates an encoder per line and json.loads detects each encoding.
 ENCODE = json.JSONEncoder(separators=(",", ":")).encode
@@ -30,11 +30,11 @@ DECODE = json.JSONDecoder().decode
 class BundleKind(StrEnum):
     """Contents of a bundle.
 
-    - `PAGES`: entries of this run, and entries that it left unchanged
-    - `DUE`: entries that it could have requested and did not. Each is then in `KEPT` or `GONE`.
-    - `KEPT`: due entries that are kept
-    - `GONE`: change feed rows of due entries that are deleted
-    - `ROWS`: other rows of the change feed
+    - `PAGES`: entries of this run, and earlier entries that it left unchanged
+    - `DUE`: entries that it could have requested and did not (`is_due`)
+    - `KEPT`: due entries that remain in the snapshot
+    - `GONE`: change feed rows of the due entries that are deleted
+    - `ROWS`: all other rows of the change feed
     """
 
     PAGES = "pages"
@@ -48,7 +48,8 @@ class BundleKind(StrEnum):
 class SnapshotEntry:
     """A URL as last known: a page, or a pointer to other URLs (a redirect, a sitemap).
 
-    `crawl` is the run that got a response. `asked_ms` may be later. `page` is False for a pointer.
+    `page` is False for a pointer. `crawl` is the last run that got a response. `asked_ms` is the
+    time of the last request, which can be later than that response.
     """
 
     url: str
@@ -124,7 +125,10 @@ def folder_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotShard:
-    """Result of a finished shard, valid only with the same `previous` and number of `shards`."""
+    """Bundles of a finished shard, by kind. Only used with the same `previous` and `shards`.
+
+    `previous` is the previous run, and `shards` the number of shards of this run.
+    """
 
     previous: str | None
     shards: int
@@ -133,7 +137,7 @@ class SnapshotShard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Contents of a snapshot: the previous run, and the bundles of its shards."""
+    """Contents of a snapshot: its run `crawl`, the previous run, and the bundles of each shard."""
 
     crawl: str
     previous: str | None
@@ -148,7 +152,7 @@ def encode(what: SnapshotShard | Head) -> bytes:
 
 
 def decode(kind: type[Said], body: bytes | None) -> Said | None:
-    """Parse a head or shard. Returns None if it does not have this version."""
+    """Parse a head or a shard's result. Returns None if it is missing or of another version."""
     try:
         raw = json.loads(body or b"")
         return kind(**raw) if raw.pop("v") == VERSION else None

@@ -51,7 +51,7 @@ class Snapshots:
         runs = {path.removeprefix(folder).partition("/")[0] for path in paths}
         for run in sorted(runs.difference(wanted)):
             place = SnapshotPlace(name=name, run=run)
-            # The head first, because a snapshot without a head is invalid.
+            # Delete the head first, because a snapshot without a head is invalid.
             await self.store.delete([place.head])
             rest = [path for path in paths if path.startswith(place.folder) and path != place.head]
             await self.store.delete(rest)
@@ -82,10 +82,11 @@ class Snapshots:
     async def entries(
         self, name: str, head: Head | None, number: int, count: int
     ) -> AsyncIterator[tuple[str, SnapshotEntry]]:
-        """Yield the entries of shard `number` of `count`, in the order of URL hashes."""
+        """Yield the entries of a snapshot in the order of URL hashes: shard `number` of `count`."""
         if head is None:
             return
-        # A snapshot with another number of shards may have some of these URLs in each shard.
+        # If the snapshot has another number of shards, each of its shards can contain some of these
+        # URLs.
         sources = range(len(head.shards)) if len(head.shards) != count else [number]
         place = SnapshotPlace(name=name, run=head.crawl)
         streams = [
@@ -122,13 +123,14 @@ class SnapshotSink:
             await self._write()
 
     async def end(self) -> int:
-        """Write the remaining lines. Returns the number of bundles."""
+        """Write the remaining lines. Returns the number of bundles written."""
         if self._lines:
             await self._write()
         return self._written
 
     async def _write(self) -> None:
-        # The name follows from the run, so writing a bundle again changes nothing.
+        # The name follows from the run, so a repeated write replaces the bundle by the same
+        # content.
         path = self.place.bundle(self.kind, self.number, self._written)
         await self.snapshots.store.put(path, snapshot.bundled(self._lines))
         self._written += 1
@@ -139,7 +141,7 @@ class SnapshotSink:
 
 
 async def merged(streams: Sequence[AsyncIterator[tuple[str, T]]]) -> AsyncIterator[tuple[str, T]]:
-    """Merge sorted streams. For equal keys the earlier stream comes first."""
+    """Merge streams that are sorted by key. Equal keys are yielded in the order of `streams`."""
     heap: list[tuple[str, int, T]] = []
     for place, stream in enumerate(streams):
         async for key, value in stream:
@@ -159,7 +161,11 @@ async def merged(streams: Sequence[AsyncIterator[tuple[str, T]]]) -> AsyncIterat
 async def joined(
     first: AsyncIterator[tuple[str, S]], second: AsyncIterator[tuple[str, T]]
 ) -> AsyncIterator[tuple[S | None, T | None]]:
-    """Join two sorted streams by key. Each key occurs at most once per stream."""
+    """Join two streams that are sorted by key.
+
+    For each key, yields the two values. A missing value is None. A key occurs at most once per
+    stream.
+    """
     one, two = await anext(first, None), await anext(second, None)
     while one is not None or two is not None:
         mine = one if one is not None and (two is None or one[0] <= two[0]) else None

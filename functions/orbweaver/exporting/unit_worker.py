@@ -30,7 +30,10 @@ from orbweaver.model.crawl import Crawl
 
 
 class Hold(Enum):
-    """Whether a worker may continue: yes, no (another worker has the unit), no (outdated run)."""
+    """Result of the check whether a worker may write a unit.
+
+    `MINE`: yes. `OTHERS`: no, another worker has the unit. `STALE`: no, a later run is current.
+    """
 
     MINE = auto()
     OTHERS = auto()
@@ -39,7 +42,7 @@ class Hold(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitWorker:
-    """Exports units. Starts no further chunk with less than `reserve_ms` left."""
+    """Exports units of work. Starts no further chunk with less than `reserve_ms` left."""
 
     store: Store
     runs: ExportRuns
@@ -53,13 +56,13 @@ class UnitWorker:
     tell: Callable[[UnitProgress], None] | None = None
 
     async def work(self, order: ExportOrder, unit: Unit, deadline_ms: int | None) -> None:
-        """Export rows of a unit, unless another worker does."""
+        """Export rows of a unit until the deadline, unless another worker has the unit."""
         scope, run = order.scope, order.run
         plan = await self.runs.plan(scope, run) if await self.runs.current(scope) == run else None
-        if plan is None:  # another run is current, or this one is sealed
+        if plan is None:  # another run is current, or this run is already sealed
             await self._clean_up(order, unit)
             return
-        if unit not in plan.units:  # two workers made a plan, and the other plan counts
+        if unit not in plan.units:  # two workers wrote a plan, and another plan counts
             return
         progress = await self.runs.progress(scope, run, unit)
         if progress.done:
@@ -138,9 +141,10 @@ class UnitWorker:
         rows: AsyncGenerator[Row | Mapping[str, Any], None],
         tables: ChunkTables,
     ) -> tuple[bool, UnitProgress | None]:
-        """Write a chunk and its files.
+        """Write a chunk of rows and its files.
 
-        Returns whether it was the last, and the progress or None (stop).
+        Returns whether it was the last chunk, and the new progress. The progress is None if this
+        worker must stop.
         """
         with self.workspace.opened() as workspace:
             chunk = Chunk(workspace, tables, day=order.scope.day, unit=unit, number=progress.chunk)
@@ -152,8 +156,9 @@ class UnitWorker:
             except BaseException:
                 chunk.discard()
                 raise
-            # Order of effects: check the ownership, withdraw a manifest with other contents, write
-            # the files, withdraw again, check again. The caller then stores the progress.
+            # Order of effects: check that this worker has the unit, withdraw a manifest with other
+            # contents, write the files, withdraw again, check again. The caller then stores the
+            # progress.
             hold = await self._check_hold(order, unit)
             if hold is Hold.MINE and await self._put_files(order, made.files, paths):
                 hold = await self._check_hold(order, unit)
@@ -164,7 +169,7 @@ class UnitWorker:
     async def _put_files(
         self, order: ExportOrder, files: Sequence[File], paths: Mapping[str, Path]
     ) -> bool:
-        """Write files that do not exist yet. Returns whether there were any."""
+        """Write the files that are missing or differ. Returns whether any was written."""
         changed = await self.store.damaged(files)
         if not changed:
             return False
@@ -213,7 +218,7 @@ class UnitWorker:
 async def _fill(
     chunk: Chunk, rows: AsyncGenerator[Row | Mapping[str, Any], None], cut: ExportLimits
 ) -> bool:
-    """Fill a chunk. Returns whether no more rows exist."""
+    """Add rows to a chunk until it is full. Returns True if no rows remain."""
     async for row in rows:
         if isinstance(row, Row):
             chunk.add(row, cut)

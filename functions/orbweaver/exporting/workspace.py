@@ -27,12 +27,12 @@ class Workspace(Protocol):
     """Provides temporary folders."""
 
     def opened(self) -> AbstractContextManager[ChunkWorkspace]:
-        """Provide a temporary folder for a chunk until its files are in place."""
+        """Create a temporary folder for a chunk. It is removed when the context ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderWorkspace:
-    """Folder for temporary files. None: the system's."""
+    """Provides temporary folders below `folder`. None: below the system's temporary folder."""
 
     folder: Path | None = None
 

@@ -1,12 +1,12 @@
 """Extract typed items from pages by rules: CSS, JSON-LD, microdata, numbers, dates.
 
-This room decides which values a rule finds on a page and whether they are valid. The work per page
-is limited by a counted budget.
+This package decides which values a rule finds on a page and whether they are valid. A counted
+budget limits the work per page.
 
     extract      finds the items of a page
     rules        validates extraction rules
-    work_budget  the budget, counted and not timed
-    document     the tree and structured data of one page
+    work_budget  defines the budget, which is counted and not timed
+    document     holds the tree and structured data of one page
     css          runs CSS selectors in linear time
     locate       finds the raw values of a field
     json_ld      reads JSON-LD objects

@@ -1,7 +1,7 @@
 """Convert raw values to a field's type, or raise with the reason why a value does not fit.
 
-Numbers and booleans in JSON-LD keep their type. Everything else is text with single spaces, except
-HTML.
+Numbers and booleans in JSON-LD keep their type. All other values are texts with single spaces,
+except HTML.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
 
 SHOWN_CHARS_MAX = 80
 INTEGER_MAX = 2**63
-# In upper or lower case. Other texts of shops ("In stock") need the field's `values`.
+# Words for booleans, in upper or lower case. For other texts of shops ("In stock"), a rule needs
+# the field's `values`.
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
@@ -38,7 +39,7 @@ _DATA_NUMBER = re.compile(r"\d+\.\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """URL that references are resolved against, and parameters to remove from URLs."""
+    """Base URL of relative references, and the parameters to remove from URLs."""
 
     url: str | None = None
     tracking: frozenset[str] = TRACKING_PARAMETERS
@@ -65,12 +66,16 @@ def shown(raw: object) -> str:
 def read(
     field: Field, raw: Scalar, base: Base = NOWHERE, currency: str | None = None
 ) -> ConvertedValue:
-    """Convert a raw value to the field's type. Raises UnfitValue."""
-    # `values` maps whole texts. A text that it does not list is read as it is.
+    """Convert a raw value to the field's type. Raises UnfitValue.
+
+    `currency` is the currency that the page states for the value.
+    """
+    # `values` of the field maps whole texts to values. A text that it does not contain is not
+    # changed.
     raw = next((value for text, value in field.values if raw == text), raw)
     try:
         if field.type is ValueKind.PRICE:
-            # `currency` is in the same object as the value.
+            # The page states `currency` in the same object as the value.
             return _price(field, raw, currency)
         return ConvertedValue(value=_scalar(field, raw, base))
     except (NotNumberError, NotDateError) as error:
@@ -156,7 +161,7 @@ def _price(field: Field, raw: Scalar, beside: str | None) -> ConvertedValue:
         points = ".," if code in currencies.THOUSANDTHS else ""
         decimal = field.decimal
         if decimal is None and field.source in OBJECTS and _DATA_NUMBER.fullmatch(text):
-            decimal = "."  # the only decimal mark in data (schema.org/price)
+            decimal = "."  # in data, a point is always the decimal mark (schema.org/price)
         value = numbers.value_of(number[0], decimal=decimal, points=points)
         value = -value if numbers.is_negative(text, number.start()) else value
     try:
@@ -170,7 +175,8 @@ def _price(field: Field, raw: Scalar, beside: str | None) -> ConvertedValue:
 
 def _url(raw: Scalar, base: Base) -> str:
     text = _text(raw)
-    # Absolute and canonical, as links are. Other schemes (`mailto:`) do not fit.
+    # The URL becomes absolute and canonical, like a link. A URL with another scheme than http or
+    # https (`mailto:`) does not fit.
     try:
         return canonicalize(text, base.url, tracking=base.tracking)
     except ValueError as error:

@@ -29,24 +29,27 @@ _TOKEN = re.compile(
     |(?P<open>[(\[])|(?P<close>[)\]])|(?P<comma>\s*,\s*)|(?P<joint>\s*[>+~]\s*|\s+)|(?P<rest>.)""",
     re.VERBOSE | re.DOTALL,
 )
-# Selectors with more than linear cost: sibling positions are counted for each node, and combinators
-# in brackets are tried for each. Without this bound, `p:nth-child(3)` takes 10 s on 270 KB, and
-# the limit of a reader process would lose the page instead of one rule's items.
+# Compounds with more than linear cost: lexbor counts sibling positions for each node, and tries
+# combinators in brackets for each node. Their steps are counted against the budget. Otherwise
+# `p:nth-child(3)` takes 10 s on 270 KB. Then the process that reads the page would exceed its time
+# limit, and the page would be lost instead of the items of one rule.
 _STEEP = re.compile(r":nth-|-of-type|:(?:not|is|where|has)\(.*[\s>+~]", re.IGNORECASE | re.DOTALL)
-# Below this number steps are not counted exactly, because counting takes 0.3 us a node.
+# If the upper bound of the steps is below this number, the bound is used. Exact counting takes 0.3
+# us per node.
 _FEW_STEPS = 1_000_000
 # Pseudo-elements of Scrapy (`p::text`, `a::attr(href)`) and of style sheets.
 _PSEUDO = re.compile(r"::(?:attr\(\s*(?P<attribute>[\w:.-]*)\s*\)|[\w-]+(?:\([^)]*\))?)", re.ASCII)
 _STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 _FUNCTION = re.compile(r":(?:not|is|where|has)\(", re.IGNORECASE)
 
-# Compounds, each with the combinator before it: " ", ">", "+", "~". The first has " ".
+# Compounds of a selector, each with the combinator before it: " ", ">", "+", "~". The first
+# compound has " ".
 Steps: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """A parsed selector: the alternatives between its commas."""
+    """A parsed selector. `alternatives` are its parts between commas."""
 
     alternatives: tuple[Steps, ...]
     # Number of compounds that make lexbor visit all siblings or all ancestors of a node.
@@ -110,15 +113,18 @@ def parsed(text: str) -> Selector:
 
 
 class Extent:
-    """Size of a node for a selector: tags, characters, steps between siblings and to ancestors."""
+    """Size of a node, which determines the cost of a selector in it.
+
+    It has the numbers of tags and characters, and of steps between siblings and to ancestors.
+    """
 
     def __init__(self, *, tags: int, chars: int, root: LexborNode) -> None:
         self.tags = tags
         self.chars = chars
         self._root = root
         self._steps: int | None = None
-        # The extent that contains this one. Never itself, because a cycle would keep the tree in
-        # memory.
+        # The extent of the whole tree, if this is a part of it. It never refers to itself, because
+        # a cycle would keep the tree in memory.
         self._whole: Extent | None = None
 
     def part(self, tags: int, chars: int) -> Extent:
@@ -128,7 +134,7 @@ class Extent:
 
     @property
     def steps(self) -> int:
-        """Upper bound of the steps if each node visits all its siblings and ancestors."""
+        """Upper bound of the steps if a selector visits all siblings and ancestors of each node."""
         most = self.tags * self.tags
         if most <= _FEW_STEPS:
             return most
@@ -151,7 +157,7 @@ def _steps_within(root: LexborNode) -> int:
 
 
 def weight_of(text: str, extent: Extent) -> int:
-    """Return the units of work that lexbor takes for a selector."""
+    """Return the units of work that lexbor takes for a selector in a node of this size."""
     selector = parsed(text)
     units = selector.compounds * (extent.tags + extent.chars // BYTES_A_UNIT)
     return units + (selector.steep * extent.steps // STEPS_A_UNIT if selector.steep else 0)
@@ -166,7 +172,8 @@ def found(
 ) -> list[LexborNode]:
     """Return the nodes within a node that match a selector, each once, in document order.
 
-    `itself` includes the node. `spend` receives units of work beyond `weight_of`, and may raise.
+    `itself`: the node can also match. `spend` is called with units of work beyond `weight_of`, and
+    may raise.
     """
     selector = parsed(text)
     if selector.compounds == 1:
@@ -181,7 +188,8 @@ def found(
             for node in _run_steps(steps, within, spend)
         }
         last = {steps[-1][1] for steps in selector.alternatives}
-        # Document order. lexbor returns the alternatives of each node one after the other.
+        # This search gives the document order. For a single node, lexbor returns the matches of the
+        # alternatives one after the other.
         nodes = [node for node in _select(",".join(sorted(last)), within) if node.mem_id in wanted]
         spend(FOUND_UNITS * len(nodes))
     here = within.mem_id
@@ -192,15 +200,15 @@ def _select(text: str, within: LexborNode) -> list[LexborNode]:
     """Run a selector in lexbor. Return each node once."""
     try:
         nodes = within.css(text)
-    except (SelectolaxError, ValueError):  # another lexbor version validated the selector
+    except (SelectolaxError, ValueError):  # another version of lexbor accepted the selector
         return []
     return list({node.mem_id: node for node in nodes}.values()) if "," in text else nodes
 
 
 def _run_steps(steps: Steps, within: LexborNode, spend: Callable[[int], None]) -> list[LexborNode]:
     # Each step keeps the nodes of its compound that have the right position relative to the nodes
-    # of the previous step. The part before a combinator may match `within`, but nothing outside of
-    # it.
+    # of the previous step. The part before a combinator may match `within`, but no node outside of
+    # `within`.
     nodes = _select(steps[0][1], within)
     spend(FOUND_UNITS * len(nodes))
     for joint, compound in steps[1:]:
@@ -235,7 +243,10 @@ def _keep_reaching(
     step: Callable[[LexborNode], LexborNode | None],
     spend: Callable[[int], None],
 ) -> list[LexborNode]:
-    """Keep the candidates from which steps reach one of the others. Visits each node once."""
+    """Keep the candidates from which repeated calls of `step` reach one of `others`.
+
+    Each node is visited once.
+    """
     known: dict[int, bool] = {}
     kept: list[LexborNode] = []
     for node in candidates:

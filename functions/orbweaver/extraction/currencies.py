@@ -33,7 +33,8 @@ CERTAIN = {
     "Fr": "CHF", "SFr": "CHF", "euro": "EUR", "euros": "EUR", "Euro": "EUR", "Euros": "EUR",
     "RM": "MYR", "Rp": "IDR",
 }  # fmt: skip
-# Symbols of several currencies, with their default. A code on the page or in the rule has priority.
+# Symbols that several currencies use, with the most likely currency. A code on the page or in the
+# rule has priority.
 DOUBTFUL: dict[str, str | None] = {
     "$": "USD", "¥": "JPY", "Rs": "INR", "kr": None, "Kr": None,
 }  # fmt: skip
@@ -42,7 +43,10 @@ _LETTER = r"[^\W\d_]"
 
 
 def _symbol(one: str) -> str:
-    """Match a symbol. A symbol that begins or ends with a letter must be a separate word there."""
+    """Return a pattern for a symbol.
+
+    Letters at its beginning or end must not touch other letters.
+    """
     before = rf"(?<!{_LETTER})" if one[0].isalpha() and one[0].isascii() else ""
     behind = rf"(?!{_LETTER})" if one[-1].isalpha() and len(one) > 1 else ""
     return before + re.escape(one) + behind
@@ -50,7 +54,7 @@ def _symbol(one: str) -> str:
 
 _ORDERED = sorted({*CERTAIN, *DOUBTFUL}, key=len, reverse=True)
 _SYMBOLS = "|".join([*map(_symbol, _ORDERED), rf"(?<!{_LETTER})[A-Z]{{3}}(?!{_LETTER})"])
-# A code and a symbol may follow each other ("$12 CAD").
+# A code and a symbol can follow each other ("$12 CAD").
 _WORD = rf"(?:{_SYMBOLS})\.?"
 _BEFORE = re.compile(rf"((?:{_WORD}\s*)+)[-\N{{MINUS SIGN}}]?\s*\Z")
 _BEHIND = re.compile(rf"(?:[.,][-–—]+)?\s*((?:{_WORD}\s*)+)")
@@ -65,14 +69,14 @@ class TwoCurrenciesError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Currency:
-    """Currency of a price. `code` is certain, `guess` is a default."""
+    """Currency of a price. `code` is certain, `guess` follows from an ambiguous symbol."""
 
     code: str | None = None
     guess: str | None = None
 
 
 def currency_near(text: str, start: int, end: int) -> Currency:
-    """Find the currency next to a number at a position of a text."""
+    """Find the currency directly before or after the number at `start` to `end` of a text."""
     before = _BEFORE.search(text[max(0, start - _NEAR_CHARS) : start])
     behind = _BEHIND.match(text[end : end + _NEAR_CHARS])
     words = [word for found in (before, behind) if found for word in _EACH.findall(found[1])]
@@ -84,7 +88,7 @@ def currency_near(text: str, start: int, end: int) -> Currency:
 
 
 def code_of(text: str) -> str | None:
-    """Parse a separate currency: a code in any case, or a symbol."""
+    """Parse a text that is only a currency: a code in any case, or a symbol."""
     word = text.strip()
     return _code(word.upper()) or CERTAIN.get(word) or DOUBTFUL.get(word)
 

@@ -1,7 +1,7 @@
-"""Parse dates and times from a strict list of formats. Never guesses which number is the day.
+"""Parse dates and times from a strict list of formats. It never guesses which number is the day.
 
-Other dates need the key `format` of Python's `strptime`: `%d.%m.%Y`. A date is the local date in
-the text: time and zone do not change it. Source:
+For other dates, a field needs the key `format` of Python's `strptime`: `%d.%m.%Y`. A date is the
+local date in the text: time and zone do not change it. Source:
 https://docs.python.org/3/library/datetime.html#strftime-and-strptime-format-codes.
 """
 
@@ -31,26 +31,29 @@ _NAMED = re.compile(
 )
 _YEAR_FIRST = re.compile(r"(\d{4})([/.])(\d{1,2})\2(\d{1,2})(?=\D|$)")
 _ISO = re.compile(r"\d{4}-(?:\d\d|W\d\d)|\d{8}(?:T|\Z)", re.ASCII)
-# Named time zones only if the standard gives them an offset.
+# RFC 2822. A named time zone is accepted only if the standard gives it an offset.
 _RFC = re.compile(
     r"(?:[a-z]{3},\s?)?\d{1,2} [a-z]{3} \d{4} \d\d:\d\d(?::\d\d)?"
     r"(?: (?:[+-]\d{4}|GMT|UTC?|[ECMP][SD]T))?",
     re.IGNORECASE | re.ASCII,
 )
-# Which number of `03/04/2026` is the day? Such dates need a format.
+# It is unknown which number of `03/04/2026` is the day, so such dates need a format.
 _AMBIGUOUS = re.compile(r"\d{1,4}[-/.]\s?\d{1,2}[-/.]\s?\d{1,4}")
-# Directives that a format may contain after %.
+# Directives that are allowed after % in a format.
 _DIRECTIVES = frozenset("aAbBdfHIjmMpSyYzZ%")
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _EXAMPLE = datetime(2026, 11, 23, 14, 5, 6, tzinfo=UTC)
 
 
 class NotDateError(ValueError):
-    """A text has no known date format. The message contains the fix."""
+    """A text has no known date format. The message contains the reason and a fix."""
 
 
 def moment_in(text: str, form: str | None) -> datetime:
-    """Parse a date with an optional time and zone. Raises NotDateError."""
+    """Parse a date with an optional time and zone. Raises NotDateError.
+
+    `form` is the rule's format for `strptime`. None: try the formats of this module.
+    """
     text = " ".join(text.split())
     if not text or len(text) > CHARS_MAX:
         raise NotDateError("too long" if text else "empty")
@@ -96,7 +99,7 @@ def problem_of_format(form: str) -> str | None:
 
 
 def _try_formats(text: str) -> datetime | None:
-    """Try each format. Raises ValueError if one matches and the date does not exist."""
+    """Try each known format. Raises ValueError if a format matches and the date does not exist."""
     # English month names: `3 November 2026`, `Nov 3, 2026`, `Tuesday, 3rd November 2026`.
     named = _NAMED.fullmatch(text)
     if named:

@@ -1,4 +1,4 @@
-"""Provide the tree and structured data of one page to rules. Each is built once, on demand."""
+"""Provide the tree and structured data of one page to rules. Each is built once, when needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NODES = "to look through, in elements that lie in each other or beside each oth
 
 
 class Document:
-    """A page with its URL, tree and structured data. The work on it is limited (`work_budget`)."""
+    """A page with its URL, tree and structured data. A budget limits the work (`work_budget`)."""
 
     def __init__(
         self, page: Page, url: str, tracking: frozenset[str], units_max: int = UNITS_MAX
@@ -34,7 +34,7 @@ class Document:
         self.page = page
         self.url = url
         self.work = WorkBudget(units_max, tried=units_max < UNITS_MAX)
-        # Items omitted because of their size or number.
+        # Number of items that were omitted because of their size or number.
         self.items_cut = 0
         self._tracking = tracking
         self._extent: tuple[int, Extent] | None = None
@@ -46,13 +46,13 @@ class Document:
     @cached_property
     def root(self) -> LexborNode:
         root = self.tree.root
-        if root is None:  # lexbor always makes one
+        if root is None:  # lexbor always makes a root
             raise TooMuchError("the page has no element")
         return root
 
     @cached_property
     def base(self) -> Base:
-        """URL that references are resolved against: the page's first `base` with `href`."""
+        """Base URL of relative references: the first `base` with `href`, else the page."""
         node = self.tree.css_first("base[href]")
         reference = None if node is None else node.attributes.get("href")
         url = resolved(reference, self.url, tracking=frozenset()) if reference else None
@@ -102,13 +102,16 @@ class Document:
         return self._spend(node.inner_html or "").strip()
 
     def select(self, selector: str, within: LexborNode, *, itself: bool) -> list[LexborNode]:
-        """Return the nodes within a node that match a selector. `itself` includes that node."""
+        """Return the nodes within a node that match a selector.
+
+        `itself`: the node can also match.
+        """
         self.work.call()
         self.work.spend(weight_of(selector, self._extent_of(within)), _NODES)
         return found(selector, within, itself=itself, spend=self._spend_on_nodes)
 
     def _extent_of(self, node: LexborNode) -> Extent:
-        """Measure a node. Consecutive fields of an item share the measurement."""
+        """Measure the size of a node. Consecutive fields of an item share the measurement."""
         if node.mem_id == self.root.mem_id:
             return self._whole
         if self._extent is None or self._extent[0] != node.mem_id:

@@ -1,7 +1,7 @@
-"""Extract the items that a crawl's rules find on a page, with the problems of invalid ones.
+"""Extract the items that a crawl's rules find on a page, with the problems of invalid items.
 
-Never raises, for any page and rules: an error or omission becomes an invalid item. So does a page
-with fewer items than a rule requires (`least`).
+Extraction never raises, for any page and any rules: an error or omission becomes an invalid item.
+If a page has fewer items than a rule requires (`least`), that also becomes an invalid item.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ __all__ = [
     "extract",
 ]
 
-# Size as JSON. A record is one DynamoDB item of at most 400 KB.
+# Maximum size of all items of a page as JSON. They are stored in the page's record, which is one
+# DynamoDB item of at most 400 KB.
 EXTRACTED_BYTES_MAX = 200_000
 ERROR_CHARS_MAX = 300
 
-# A user's function: takes a page and its URL, returns dicts.
+# A user's function: takes a page and its URL, and returns dicts.
 Extractor: TypeAlias = (
     "Callable[[Page, str], Iterable[Mapping[str, Any]] | Mapping[str, Any] | None]"
 )
@@ -91,7 +92,11 @@ def items_and_cuts(
     custom: Mapping[str, Extractor] | None = None,
     units_max: int = UNITS_MAX,
 ) -> tuple[tuple[Item, ...], Cuts]:
-    """Return items, and counts of omissions. Raises HeavyError under a reduced budget."""
+    """Return the items of a page, and numbers of omitted items and unread data.
+
+    `custom` contains user functions by name. Raises HeavyError if `units_max` is a reduced budget
+    that the page exceeds.
+    """
     if not matching:
         return (), ()
     document = Document(page, url, tracking, units_max)
@@ -126,7 +131,7 @@ def rules_for(rules: tuple[ItemRule, ...], url: str) -> tuple[ItemRule, ...]:
 
 
 def are_of(rules: tuple[ItemRule, ...], url: str, items: tuple[Item, ...]) -> bool:
-    """Return True if items of an earlier run have the tables and columns of these rules."""
+    """Return True if `items` of an earlier run have the tables and columns of `rules`."""
     had = {item.table: [*item.fields] for item in items}
     wanted = {
         rule.name: [column.name for column in columns_of(rule)] for rule in rules_for(rules, url)
@@ -166,7 +171,7 @@ def _rule_place(rule: ItemRule) -> str:
 
 
 def invalid(rule: ItemRule, place: int, *problems: str) -> Item:
-    """Return an item without values."""
+    """Return an item without values that reports problems. `place` is its number on the page."""
     columns = columns_of(rule)
     fields: dict[str, Value] = {one.name: [] if one.many else None for one in columns}
     return Item(table=rule.name, place=place, fields=fields, problems=problems)
@@ -176,8 +181,8 @@ def invalid(rule: ItemRule, place: int, *problems: str) -> Item:
 
 
 def _find_spots(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) -> list[Spot]:
-    # One item per page, or one for each dict of a user's function, each JSON-LD or microdata object
-    # of a type, or each node of `each`.
+    # A page has one item for each dict that a user's function returns, for each JSON-LD or
+    # microdata object of a type, or for each node of `each`. Without these, a page has one item.
     if rule.extractor is not None:
         things = _call_extractor(document, rule.extractor, custom)
         return [Spot(thing=thing, source=ValueSource.CUSTOM) for thing in things]
@@ -200,7 +205,7 @@ def _call_extractor(
         raise UnfitValue(f"extractor {name}: there is no such function ({known})")
     try:
         things = _as_list(function(document.page, document.url))
-    except Exception as error:  # a user's code can raise anything
+    except Exception as error:  # a user's code can raise any exception
         said = f"extractor {name}: {type(error).__name__}: {error}"
         raise UnfitValue(" ".join(said.split())[:ERROR_CHARS_MAX]) from error
     odd = next((thing for thing in things if not isinstance(thing, Mapping)), None)
@@ -222,7 +227,8 @@ def _item(document: Document, rule: ItemRule, spot: Spot, place: int) -> Item:
     for field in rule.fields:
         values: list[ConvertedValue] = []
         try:
-            # The first value left after `regex` counts. With `list`, all values count.
+            # The field gets the first value that remains after `regex`. With `list`, it gets all
+            # values.
             values = [*islice(_values(document, field, spot), None if field.many else 1)]
             anything = anything or (bool(values) and field.take is not ValueTake.EXISTS)
             values = values or _defaults(field)
@@ -246,7 +252,10 @@ def _data_problems(document: Document, rule: ItemRule) -> list[str]:
 
 
 def _values(document: Document, field: Field, spot: Spot) -> Iterator[ConvertedValue]:
-    """Yield the converted values of a field. Raises UnfitValue if one does not fit its type."""
+    """Yield the converted values of a field.
+
+    Raises UnfitValue if one value does not fit the type, or if there are too many.
+    """
     number = 0
     for raw, currency in located(document, field, spot):
         left = _clean_value(field, raw)
@@ -261,7 +270,8 @@ def _values(document: Document, field: Field, spot: Spot) -> Iterator[ConvertedV
 def _clean_value(field: Field, raw: Scalar) -> Scalar:
     """Clean a raw value and apply the field's regex. An empty result becomes None."""
     if isinstance(raw, str):
-        # Lone surrogates and NUL are not text.
+        # Lone surrogates become question marks and NUL is removed, because texts cannot contain
+        # them.
         raw = _normalize_space(
             raw.encode("utf-8", "replace").decode().replace("\0", ""), field.take
         )
@@ -292,7 +302,7 @@ def _defaults(field: Field) -> list[ConvertedValue]:
 
 
 def _columns(field: Field, values: list[ConvertedValue]) -> dict[str, Value]:
-    """Name the values of a field. A price has two columns."""
+    """Return the values of a field by column. A price has two columns: amount and currency."""
     found: dict[str, list[Scalar]] = {field.name: [value.value for value in values]}
     if field.type is ValueKind.PRICE:
         found[currency_name(field.name)] = [value.currency for value in values]

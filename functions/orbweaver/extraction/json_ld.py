@@ -1,8 +1,8 @@
 """Read JSON-LD objects of a page, and follow paths to values in them.
 
 The type of an object is the last part of its `@type`. Objects are found at any depth: in lists, in
-`@graph`, in other objects. An object within one of the same type belongs to that one. Source:
-https://www.w3.org/TR/json-ld11/.
+`@graph`, in other objects. An object inside an object of the same type is not found separately.
+Source: https://www.w3.org/TR/json-ld11/.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SCRIPT_CHARS_MAX = 2_000_000
 SCRIPTS_CHARS_MAX = 4_000_000
 DEPTH_MAX = 64
 NODES_MAX = 50_000
-# If a path ends at an object, its value is the first of these.
+# If a path ends at an object, the first of these keys that the object has gives the value.
 VALUE_KEYS = ("@value", "name")
 URL_KEYS = ("@value", "url", "contentUrl", "@id")
 
@@ -30,17 +30,20 @@ _OBJECTS = "in objects that lie in each other, or refer to each other"
 # Wrappers that shops put around JSON to hide it from old browsers.
 _BEFORE = ("//<![CDATA[", "/*<![CDATA[*/", "<![CDATA[", "<!--", "//", "\ufeff")
 _BEHIND = ("//]]>", "/*]]>*/", "]]>", "//-->", "-->", ";")
-# Whole strings are matched too, so that a comma inside a string stays. An unterminated string
-# reaches to the end.
+# Finds commas before a closing bracket, which JSON forbids. Whole strings match as well, so that a
+# comma inside a string is kept. An unterminated string reaches to the end.
 _SPARE_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|,(?=\s*+[\]}])', re.DOTALL)
 
 
 @dataclass(slots=True)
 class JsonLdObjects:
-    """The objects of a page. Methods raise TooMuchError when its work budget is used up."""
+    """The JSON-LD or microdata objects of a page.
+
+    Methods raise TooMuchError when the work budget `work` is exhausted.
+    """
 
     roots: list[Any] = field(default_factory=list)
-    # Unreadable parts, and their number.
+    # Messages about unreadable parts. `cut` is the number of these parts.
     problems: list[str] = field(default_factory=list)
     cut: int = 0
     work: WorkBudget = field(default_factory=WorkBudget)
@@ -48,16 +51,17 @@ class JsonLdObjects:
     _by_type: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
 
     def with_type(self, kind: str) -> list[Mapping[str, Any]]:
-        """Return the objects of a type in page order without duplicates."""
+        """Return the objects of a type in page order, without duplicates."""
         known = self._by_type.get(kind)
         if known is None:
             known = self._by_type[kind] = self._objects_of_type(kind)
         return known
 
     def values(self, path: str, within: Any, *, url: bool = False) -> Iterator[tuple[Scalar, Any]]:
-        """Yield the values at the end of a path, each with the object that contains it.
+        """Yield the values at the end of a path from `within`, each with its object.
 
-        A path is names separated by dots. Lists are searched, and a number is an index.
+        A path is names separated by dots. All elements of a list are searched, and a number is an
+        index. `url`: if the path ends at an object, take the object's URL.
         """
         here: Iterable[tuple[Any, Any]] = ((within, None),)
         for name in path.split("."):
@@ -70,7 +74,7 @@ class JsonLdObjects:
                     yield value, holder
 
     def _follow(self, here: Iterable[tuple[Any, Any]], name: str) -> Iterator[tuple[Any, Any]]:
-        """Follow one name of a path from each object, lazily."""
+        """Follow one name of a path: yield its value in each object, together with the object."""
         place = int(name[:9]) if name.isdecimal() else None
         for one, _ in here:
             if isinstance(one, list) and place is not None:
@@ -93,7 +97,7 @@ class JsonLdObjects:
         return one if isinstance(one, str | int | float | bool) else None
 
     def _flatten(self, one: Any) -> Iterator[Any]:
-        """Flatten nested lists. A value other than a list yields itself."""
+        """Yield the elements of nested lists. Any value that is no list yields itself."""
         if not isinstance(one, list):
             self.work.spend(OBJECT_UNITS, _OBJECTS)
             if one is not None:
@@ -112,13 +116,16 @@ class JsonLdObjects:
                 within.pop()
 
     def _visit_objects(self, descends: Callable[[Mapping[str, Any]], bool]) -> None:
-        """Visit all objects once, in page order. `descends` decides on an object's values."""
+        """Visit all objects once, in page order.
+
+        `descends` gets an object, and returns whether to visit the objects in it.
+        """
         seen: set[int] = set()
         todo: list[Any] = [self.roots]
         while todo:
             one = todo.pop()
             self.work.spend(OBJECT_UNITS, _OBJECTS)
-            # Microdata items may be the value of many names, so each is visited once.
+            # A microdata item can be the value of several names, so visited objects are skipped.
             if not isinstance(one, Mapping | list) or id(one) in seen:
                 continue
             seen.add(id(one))
@@ -159,7 +166,7 @@ class JsonLdObjects:
 
 
 def json_ld(scripts: Iterable[str], work: WorkBudget | None = None) -> JsonLdObjects:
-    """Read the JSON-LD scripts of a page. Lookups in them spend from `work_budget`."""
+    """Read the JSON-LD scripts of a page. Searches in the result spend units of `work`."""
     found = JsonLdObjects(work=work or WorkBudget())
     nodes = chars = 0
     scripts = [*scripts]
@@ -189,7 +196,7 @@ def json_ld(scripts: Iterable[str], work: WorkBudget | None = None) -> JsonLdObj
 
 
 def _parse_script(text: str) -> Any:
-    """Parse a script. Repairs common errors of shops, only if it is malformed."""
+    """Parse a script. If it is malformed, common errors of shops are repaired first."""
     if len(text) > SCRIPT_CHARS_MAX:
         raise ValueError(f"more than {SCRIPT_CHARS_MAX:,} characters")
     try:
@@ -215,7 +222,7 @@ def _unwrap(text: str) -> str:
     return text
 
 
-# Accepts control characters in strings. Invalid constants ("NaN") become None.
+# Accepts control characters in strings. Constants that JSON does not have ("NaN") become None.
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 

@@ -1,4 +1,4 @@
-"""Find the raw values of a field on a page, with their currency."""
+"""Find the raw values of a field on a page, with their currencies."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 
 CURRENCY_KEY = "priceCurrency"
 _NUMERIC = frozenset({ValueKind.PRICE, ValueKind.NUMBER, ValueKind.INTEGER})
-# Two digits with only tags between them.
+# Two digits with only tags and spaces between them.
 _SEPARATED = re.compile(r"\d(?:\s*+</?[a-zA-Z][^<>]*+>)++\s*+\d")
 _HUNDREDTHS = re.compile(r"(\d)\s*+<sup(?:\s[^<>]*+)?>\s*+(\d\d)\s*+</sup>(?!\d)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Source of one item: a node, or an object of JSON-LD, microdata or an extractor."""
+    """Where to look for one item: a node, or an object of JSON-LD, microdata or an extractor.
+
+    Without both, the whole page is searched.
+    """
 
     node: LexborNode | None = None
     thing: Mapping[str, Any] | None = None
@@ -73,12 +76,15 @@ def _node_values(document: Document, field: Field, spot: Spot) -> Iterator[Scala
 
 
 def _number_text(document: Document, field: Field, node: LexborNode) -> str:
-    """Return the text of a number. Raises UnfitValue if only markup separates two of its digits."""
+    """Return the text of a node with a number.
+
+    Raises UnfitValue if two digits of the number are separated only by tags.
+    """
     html, text = node.html or "", document.text(node)
     if not _SEPARATED.search(html):
         return text
     if field.type is ValueKind.PRICE:
-        # Two superscript digits after a price are hundredths: `$19<sup>99</sup>`.
+        # Two superscript digits after a price are its hundredths: `$19<sup>99</sup>`.
         html = _HUNDREDTHS.sub(r"\1.\2", html)
         if not _SEPARATED.search(html):
             return text_of(html.encode("utf-8", "replace"))
@@ -109,7 +115,11 @@ def objects_of(document: Document, source: ValueSource) -> JsonLdObjects:
 
 
 def _path_starts(objects: JsonLdObjects, field: Field, spot: Spot) -> Iterator[tuple[Any, str]]:
-    """Yield objects where a path starts: of a type (`Product:offers.price`), the item, or all."""
+    """Yield the objects where a field's path starts, each with the path.
+
+    `Product:offers.price` starts at the objects of that type. Another path starts at the item's
+    object, or at all top-level objects if the item is no object.
+    """
     kind, colon, path = field.where.partition(":")
     if colon and kind[:1].isupper():
         yield from ((one, path) for one in objects.with_type(kind))
@@ -143,7 +153,7 @@ def _extractor_values(field: Field, spot: Spot) -> Iterator[Scalar]:
                 yield one
             case Decimal():
                 yield str(one)
-            case date():  # includes datetime
+            case date():  # also matches datetime
                 yield one.isoformat()
             case _:
                 kind = type(one).__name__

@@ -14,9 +14,9 @@ from orbweaver.extraction.work_budget import OBJECT_UNITS, WorkBudget
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-# Maximum number of names of one property. More are ignored.
+# Maximum number of names of one `itemprop`. Further names are ignored.
 NAMES_MAX = 100
-# The attribute with a property's value, by element (HTML Standard).
+# Attribute that contains the value of a property, by element (HTML Standard).
 _VALUED = {
     "meta": "content",
     **dict.fromkeys(("a", "area", "link"), "href"),
@@ -46,7 +46,7 @@ _NAME_LISTS = ("property", "itemprop")
 
 
 def property_of(name: str) -> str:
-    """Return the property that an OpenGraph name means: `og:title` for `title`."""
+    """Return an OpenGraph name with its prefix: `og:title` for `title`."""
     return name.lower() if ":" in name else f"og:{name.lower()}"
 
 
@@ -55,7 +55,7 @@ def microdata(
 ) -> JsonLdObjects:
     """Read the microdata items of a page. `itemref` is not followed."""
     found = JsonLdObjects(work=work or WorkBudget())
-    # The enclosing item of each visited node, or None.
+    # The enclosing item of each visited node. None: the node is in no item.
     scopes: dict[int, dict[str, Any] | None] = {}
     nodes = tree.css("[itemscope], [itemprop]")
     if len(nodes) > NODES_MAX:
@@ -67,7 +67,7 @@ def microdata(
     overnamed = 0
     for node in nodes[:NODES_MAX]:
         found.work.spend(OBJECT_UNITS, "microdata")
-        if node.mem_id in seen:  # lexbor returns an element twice if it matches both
+        if node.mem_id in seen:  # lexbor returns an element twice if both selectors match it
             continue
         seen.add(node.mem_id)
         attributes = node.attributes
@@ -108,14 +108,14 @@ def _scope_of(node: LexborNode, scopes: dict[int, dict[str, Any] | None]) -> dic
             break
         passed.append(here)
         above = above.parent
-    scopes.update(dict.fromkeys(passed, scope))  # so that each ancestor is visited once
+    scopes.update(dict.fromkeys(passed, scope))  # so that no ancestor is visited twice
     return scope
 
 
 def _value(
     node: LexborNode, attributes: dict[str, str | None], text: Callable[[LexborNode], str]
 ) -> str:
-    # Shops put `content` on any element.
+    # Shops put `content` on any element, so it has priority over the element's own attribute.
     if attributes.get("content"):
         return attributes["content"] or ""
     name = _VALUED.get(node.tag or "")

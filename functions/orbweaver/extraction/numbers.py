@@ -1,7 +1,7 @@
 """Parse numbers and prices as people write them.
 
-A text must contain exactly one number. "was 50, now 40" is ambiguous. Words and units around it are
-ignored ("12 pieces"). A minus must be directly before it or before its currency.
+A text must contain exactly one number: "was 50, now 40" is ambiguous. Words and units around the
+number are ignored ("12 pieces"). A minus must be directly before the number or before its currency.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unicodedata
 from decimal import ROUND_HALF_EVEN, Decimal
 
 DIGITS_MAX = 60
-# Limits of a DECIMAL column.
+# Limits of a DECIMAL column: digits before the point, digits after it.
 WHOLE_DIGITS_MAX, PLACES_MAX = 14, 4
 
 _SPACES = dict.fromkeys(map(ord, "\t\n\r\f\v\N{NO-BREAK SPACE}\u2007\u2008\u2009\u200a\u202f"), " ")
@@ -20,7 +20,8 @@ _PLAIN = _SPACES | _APOSTROPHES | {0x066B: "."}
 _NUMBER = re.compile(
     r"\d{1,3}(?:[ ']\d{3})+(?!\d)(?:[.,]\d+)?(?!\d|[.,]\d)|\d+(?:[.,]\d+)*|(?<!\d)[.,]\d+"
 )
-# Words that multiply the number before them: 万, lakh, million. A single letter may be a unit.
+# Words that multiply the number before them: 万, lakh, million. Most single letters are left out,
+# because they can be units.
 _MAGNITUDE = re.compile(
     r"""[ ]?(?: [万萬억億亿兆만천仟佰百十] | 千(?![克米瓦卡焦赫伏帕])
     | (?<=\d)k(?![\w.²³/]) | (?: kk | mn | mln | mio | mrd | bn | tsd | lakhs? | lacs? | crores?
@@ -28,9 +29,10 @@ _MAGNITUDE = re.compile(
     | тыс | млн | млрд | ribu | juta | jt | triệu | nghìn | ngàn )\b )""",
     re.VERBOSE | re.IGNORECASE,
 )
-# After a price, a single letter is no unit, but multiplies it.
+# Letters that multiply a price before them. After a price, a single letter is never a unit.
 _PRICE_MAGNITUDE = re.compile(r" ?(?:[mbkM]|mil|mill|rb|cr|tỷ|хил)(?!\w)", re.IGNORECASE)
-# Groups have three digits. Groups before the last one may have two (`1,23,456`).
+# Digits grouped by thousands. Groups have three digits, and groups before the last may have two
+# (`1,23,456`).
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+|\d{1,2}(?:[.,]\d{2})+[.,]\d{3}")
 _MINUS = re.compile(
     r"(?<![\w)])[-\N{MINUS SIGN}][^\w\s]{0,3}\Z|(?<![\w)])[-\N{MINUS SIGN}]\w{0,3}\$?\Z"
@@ -65,7 +67,7 @@ def the_number(text: str) -> re.Match[str]:
 
 
 def check_price(text: str, end: int) -> None:
-    """Raise NotNumberError if a letter behind a price multiplies it."""
+    """Raise NotNumberError if a letter follows a price at `end` and multiplies it ("5k")."""
     if _PRICE_MAGNITUDE.match(text, end):
         raise NotNumberError("a letter after it multiplies it")
 
@@ -78,9 +80,9 @@ def value_of(digits: str, *, decimal: str | None, points: str) -> Decimal:
     """Parse digits with separators. `decimal` is the decimal mark, if the rule names it.
 
     Spaces and apostrophes group thousands. If a number has both points and commas, the last mark is
-    decimal. The same mark several times groups. A single mark is ambiguous if exactly three digits
-    follow and one to three digits, not just 0, precede it. Then it is decimal if `points` contain
-    it.
+    decimal. If it has the same mark several times, the mark groups thousands. A single mark is
+    ambiguous if exactly three digits follow it, and one to three digits (not just 0) precede it. An
+    ambiguous mark is decimal if `points` contains it.
     """
     digits = digits.replace(" ", "").replace("'", "")
     marks = [char for char in digits if char in ".,"]
@@ -96,9 +98,9 @@ def value_of(digits: str, *, decimal: str | None, points: str) -> Decimal:
         is_decimal = False
     else:
         doubtful = len(tail) == 3 and 1 <= len(head) <= 3 and head != "0"  # noqa: PLR2004 - thousands
-        # A price has no `points`, because prices do not have three decimals: `1,299` and `1.299`
-        # are 1299. Currencies with 1,000 subunits do, so they have both. A number has the point
-        # only, and an integer has none.
+        # For a price, `points` is empty, because prices do not have three decimals: `1,299` and
+        # `1.299` are 1299. Currencies with 1,000 subunits have three decimals, so `points` has both
+        # marks. For a number, `points` has only the point. For an integer, it is empty.
         is_decimal = last in points if doubtful else True
     whole, places = (head, tail) if is_decimal else (digits, "")
     if is_decimal and last in whole:
@@ -111,7 +113,7 @@ def value_of(digits: str, *, decimal: str | None, points: str) -> Decimal:
 
 
 def number_in(text: str, *, decimal: str | None, points: str = ".") -> Decimal:
-    """Parse the only number of a text. Raises NotNumberError."""
+    """Parse the only number of a text. Raises NotNumberError. See `value_of` for the parameters."""
     text = plain(text)
     found = the_number(text)
     value = value_of(found[0], decimal=decimal, points=points)

@@ -1,6 +1,6 @@
-"""Match regular expressions by RE2, in time linear in the text. Allows any alphabet and groups.
+"""Match regular expressions by RE2, in time linear in the text.
 
-Source: https://github.com/google/re2/wiki/Syntax.
+Patterns may contain any alphabet and groups. Source: https://github.com/google/re2/wiki/Syntax.
 """
 
 from __future__ import annotations
@@ -29,9 +29,12 @@ def problem_of(pattern: str) -> str | None:
 
 
 def found_in(pattern: str, text: str) -> str | None:
-    """Return the pattern's group, or the whole match if it has no group. None without a match."""
+    """Return the match of the pattern's group, or the whole match if the pattern has no group.
+
+    Returns None without a match.
+    """
     compiled = _compiled(pattern)
-    # RE2 reads UTF-8, which has no lone surrogates.
+    # RE2 reads UTF-8, which cannot encode lone surrogates.
     sound = text.encode("utf-8", "replace").decode()
     found = compiled.search(sound)
     if found is None:

@@ -1,7 +1,7 @@
 """Validate extraction rules: items, their fields, and the problems of their definition.
 
-lexbor checks selectors when a crawl is defined, so an invalid selector never becomes an error of a
-page.
+lexbor checks selectors when a crawl is defined, so a page never fails because of an invalid
+selector.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from orbweaver.model.url_patterns import problem_of_match, problems_together
 RULES_MAX = 20
 FIELDS_MAX = 50
 VALUES_MAX = 100
-# Limits for all rules together. The definition of a crawl is one item of at most 400 KB.
+# Limits for all rules of a crawl together. The definition of a crawl is one item of at most 400 KB.
 FIELDS_TOGETHER_MAX = 400
 CHARS_MAX = 40_000
 PATH_CHARS_MAX = 200
@@ -48,7 +48,7 @@ TAKEN = frozenset({column.name for column in ORIGIN} | {"dt"})
 
 
 def problems_of(rules: tuple[ItemRule, ...]) -> Iterator[tuple[str, str]]:
-    """Yield all problems of a crawl's item rules, as path of the key and message."""
+    """Yield all problems of a crawl's item rules: the path of the invalid key, and a message."""
     if len(rules) > RULES_MAX:
         yield "items", f"{len(rules):,} rules are too many: give at most {RULES_MAX}"
         return
@@ -139,7 +139,7 @@ def _problems_of_field(one: Field, rule: ItemRule) -> Iterator[tuple[str, str]]:
     yield from _problems_of_type(one)
 
 
-# Keys that apply only to some types.
+# Keys that apply only to certain types of fields.
 _ONLY = (
     ("format", (ValueKind.DATE, ValueKind.DATETIME), "dates"),
     ("currency", (ValueKind.PRICE,), "prices"),

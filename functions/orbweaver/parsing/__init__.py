@@ -1,7 +1,7 @@
 """Parse bodies: charset, media type, links, page metadata, sitemaps, main text, redaction.
 
-This package interprets a body. It does not decide on the URL. Work is linear in the bytes and
-limited.
+This package interprets a body. It does not decide what happens with the URL. The work per body is
+linear in its bytes and limited.
 
     media_type     parses the Content-Type header
     sniffing       detects a body's type from its first bytes
@@ -12,10 +12,10 @@ limited.
     page           extracts title, links and directives of a page
     links          canonicalizes the links of a page
     link_header    parses the Link header
-    refresh        detects meta refresh
+    refresh        detects redirects by meta refresh or the Refresh header
     soft_404       detects "not found" pages with status 200
     duplicates     counts identical bodies
-    text_digest    digests for near-duplicate texts
+    text_digest    computes digests that are similar for similar texts
     robots_tag     parses X-Robots-Tag
     page_controls  removes buttons and line numbers
     main_part      selects the main content of a page

@@ -14,26 +14,29 @@ from functools import lru_cache
 
 import webencodings
 
-# Browsers scan 1,024 bytes and restart if they find a `meta` later. This limit covers both.
+# Range in which a declaration is searched. Browsers scan 1,024 bytes, and start again if a `meta`
+# after them declares another charset. This limit covers both.
 PRESCAN_BYTES = 16_384
 
 UTF_8 = "utf-8"
 WINDOWS_1252 = "windows-1252"
-# The output encoding of these is UTF-8 (Encoding Standard, "get an output encoding").
+# Charsets whose queries are encoded as UTF-8 (Encoding Standard, "get an output encoding").
 # `x-user-defined` has no codec.
 _UTF_8_OUT = {UTF_8, "utf-16be", "utf-16le", "replacement", "x-user-defined"}
 _MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_BE: "utf-16be", codecs.BOM_UTF16_LE: "utf-16le"}
-# Differences between Python's codecs and the standard, as (Python's, the standard's): 0xA3A0 is an
-# ideographic space. Shift out and shift in are errors, though Python ignores them.
+# Differences between Python's codecs and the Encoding Standard, by charset: (Python's text, the
+# standard's text). 0xA3A0 is an ideographic space. Shift out and shift in are errors, though Python
+# ignores them.
 _DECODED = {
     "gb18030": (("\ue5e5", "\u3000"),),
     "gbk": (("\ue5e5", "\u3000"),),
     "iso-2022-jp": (("\x0e", "\ufffd"), ("\x0f", "\ufffd")),
 }
-# Characters that Python encodes and the standard does not. They become `&#…;` as all such
-# characters.
+# Characters that Python encodes, although they are errors in the standard. Like all such characters
+# they become `&#…;`.
 _NOT_ENCODED = {"gb18030": "\ue5e5", "gbk": "\ue5e5", "iso-2022-jp": "\x0e\x0f\x1b"}
-# Labels whose Python codec is smaller than the standard's decoder.
+# Charsets for which Python's codec has fewer characters than the standard's decoder, with the
+# codec to use.
 _CODECS = {"gbk": "gb18030"}
 
 _HEADER = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
@@ -44,7 +47,7 @@ _CONTENT = re.compile(
 _XML = re.compile(rb"""<\?xml[^>]*?encoding[\x00-\x20]*=[\x00-\x20]*(["'])([^"'>]+)\1""")
 _META = re.compile(rb"<meta[\t\n\f\r /]", re.IGNORECASE)
 _TAG = re.compile(rb"</?[a-z][^\t\n\f\r >]*", re.IGNORECASE)
-# A name and an optional value. No name means the end of the tag.
+# An attribute: a name and an optional value. A match without a name is the end of the tag.
 _ATTRIBUTE = re.compile(
     rb"""[\t\n\f\r /]*+
     (?: >
@@ -57,12 +60,12 @@ _ATTRIBUTE = re.compile(
     re.VERBOSE,
 )
 _START_BYTES_MAX = 1_024
-# Without evidence a page is UTF-8 if it has at least this number of valid characters beyond ASCII
-# per broken one, otherwise windows-1252.
+# A page without a declared charset is UTF-8 if it has at least this number of valid characters
+# beyond ASCII per broken one. Otherwise it is windows-1252.
 _VALID_PER_BROKEN = 2
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ESCAPED = {*range(0x21), *b"\"#&';<>", *range(0x7F, 0x100)}
-# Form of each byte in a query.
+# The text that represents each byte in a query.
 _IN_QUERY = tuple(f"%{byte:02X}" if byte in _ESCAPED else chr(byte) for byte in range(0x100))
 
 
@@ -85,13 +88,13 @@ def from_header(content_type: str) -> str | None:
 def prescan(head: bytes) -> str | None:
     """Return the charset that the beginning of a page declares, or None."""
     name = None
-    # The scan takes a millisecond. Most pages without a declaration do not contain the word.
+    # The scan takes a millisecond, and most pages without a declaration do not contain "charset".
     at = head.find(b"charset")
     if at < 0:
         at = head.lower().find(b"charset")
     if at >= 0:
-        # Cached, because most pages of a site share the bytes before the word. The declaration ends
-        # with its tag.
+        # Cached, because most pages of a site have the same bytes up to this tag. The declaration
+        # ends with the tag.
         end = head.find(b">", at) + 1
         name = (_known_start(head[:end]) if end <= _START_BYTES_MAX else None) or _charset_of_start(
             head
@@ -120,7 +123,8 @@ def encode_query(reference: str, charset: str) -> str:
         return "".join(map(_IN_QUERY.__getitem__, raw))
 
     def refused(found: re.Match[str]) -> str:
-        # Encoding Standard, 10.2.2 and 12.2.2: U+FFFD is the error for a control character.
+        # For a control character, the standard encodes U+FFFD instead (Encoding Standard, 10.2.2
+        # and 12.2.2).
         number = ord(found[0]) if found[0] >= " " else 0xFFFD
         return f"%26%23{number}%3B"
 
@@ -144,7 +148,7 @@ _known_start = lru_cache(maxsize=64)(_charset_of_start)
 
 
 def _metas(head: bytes) -> Iterator[dict[bytes, bytes]]:
-    """Yield the attributes of each complete `meta` ("prescan a byte stream")."""
+    """Yield the attributes of each complete `meta` tag (HTML Standard, "prescan a byte stream")."""
     at = head.find(b"<")
     while at >= 0:
         if head.startswith(b"<!--", at):
@@ -161,7 +165,10 @@ def _metas(head: bytes) -> Iterator[dict[bytes, bytes]]:
 
 
 def _attributes(head: bytes, at: int) -> tuple[dict[bytes, bytes], int]:
-    """Return a tag's attributes (the first of each name) and its end, or -1 if it has no end."""
+    """Return the attributes of the tag whose attributes begin at `at`, and the tag's end.
+
+    The end is -1 for an incomplete tag. The first of equal names counts.
+    """
     attributes: dict[bytes, bytes] = {}
     while (found := _ATTRIBUTE.match(head, at)) is not None:
         name, *values = found.groups()
@@ -183,7 +190,10 @@ def _of_meta(attributes: dict[bytes, bytes]) -> str | None:
 
 
 def _self_named(label: bytes) -> str | None:
-    """Return the declared charset. A readable declaration of UTF-16 means UTF-8."""
+    """Return the standard name of a declared charset.
+
+    UTF-16 becomes UTF-8, because the declaration itself could not be read in UTF-16.
+    """
     name = _standard_name(label.decode("latin-1"))
     return UTF_8 if name in {"utf-16be", "utf-16le"} else name
 
@@ -199,7 +209,7 @@ def _codec(name: str) -> codecs.CodecInfo:
 
 
 def _is_utf8(body: bytes) -> bool:
-    if body.isascii():  # makes no copy
+    if body.isascii():  # needs no copy of the body
         return True
     try:
         body.decode()

@@ -1,9 +1,9 @@
 """Detect pages that are empty until their scripts run (client rendering).
 
-Markers (mount points, module scripts, states of frameworks) make a page a candidate. Its measured
-text decides, because server-rendered pages of the same frameworks have them, too. Text is counted
-in bytes of UTF-8, outside of tags, scripts, styles, titles and `noscript`. docs/rendering.md has
-the measurements behind the limits.
+Markers make a page a candidate: mount points (elements that scripts fill), module scripts, and
+states of frameworks. Pages that a server has rendered with the same frameworks have them, too. So
+the amount of text decides. It is counted in bytes of UTF-8, outside of tags, scripts, styles,
+titles and `noscript`. docs/rendering.md has the measurements behind the limits.
 """
 
 from __future__ import annotations
@@ -12,24 +12,27 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
-# A page with more links or text, or with that much text in `noscript`, needs no rendering.
+# A page with more links, more text, or more text in `noscript` needs no rendering.
 LINKS_MAX = 10
 TEXT_BYTES_MAX = 300
-# Weak markers, and a mount point with text ("Loading"), count up to this amount of text.
+# Maximum amount of text of a page for which weak markers count, and after a mount point with text
+# ("Loading").
 BARE_BYTES_MAX = 60
 # A page with more tags or bytes never needs rendering.
 TAGS_MAX = 1_000
 HTML_BYTES_MAX = 512 * 1024
-# Tags in the first step. Most pages with text exceed the limit within these.
+# Number of tags scanned in the first step. Most pages with text exceed the limit of text within
+# these.
 _TAGS_FIRST = 100
-# Scanned bytes of a tag or a script.
+# Scanned bytes at the beginning of a tag or a script.
 _LOOK_BYTES = 500
 
 _RAW = ("script", "style", "title", "noscript", "textarea", "iframe")
 _CONTENT = "|".join(rf"{name}\b[^<]*+(?:<(?!/{name})[^<]*+)*+" for name in _RAW)
 _INSIDE = r"""[^>"']*+(?:"[^"]*+"[^>"']*+|'[^']*+'[^>"']*+)*+"""
 _COMMENT = "!--(?:[^-]++|-(?!->))*+"
-# Letters that no name of `_RAW` begins with come first, which saves a quarter of the time.
+# An element of `_RAW` with its content, a comment, or any other tag. Letters that no name of `_RAW`
+# begins with are tested first, which saves a quarter of the time.
 _TAG = re.compile(
     rf"(<(?:[/a-hj-mo-ru-z]{_INSIDE}|{_COMMENT}|{_CONTENT}|[!a-z]{_INSIDE})>?+)".encode(),
     re.IGNORECASE,
@@ -52,8 +55,8 @@ _MARK = re.compile(
     |^<[a-z]++-""",
     re.VERBOSE,
 )
-# Elements that make a page with little text useful. They override weak markers and mount points
-# with text, because a page with only "Loading" has no heading.
+# Elements that make a page with little text useful. If a page has one, weak markers and mount
+# points with text do not count, because a page with only "Loading" has no heading.
 _VISIBLE_TAGS = frozenset(
     b"<audio <button <canvas <embed <form <iframe <input <object <select <textarea <video"
     b" <h1 <h2 <h3".split()
@@ -64,29 +67,33 @@ _VISIBLE_TAGS = frozenset(
 class _Marks:
     """Markers found in the tags of a page.
 
-    `weak` (a `noscript` that mentions JavaScript, module scripts, states of frameworks, custom
-    elements) counts only on a page with little text.
+    `runs`: it has a script that a browser runs. `seen`: it has an element of `_VISIBLE_TAGS`.
+    `weak` counts only on a page with little text. It means a `noscript` that mentions JavaScript,
+    module scripts, states of frameworks, or custom elements.
     """
 
     runs: bool = False
     seen: bool = False
     weak: bool = False
-    # `strong`: an empty mount point, or a page that Next.js leaves to the browser. `before_mount`:
-    # text bytes before the first mount point.
+    # `strong`: the page has an empty mount point, or Next.js leaves its rendering to the browser.
+    # `before_mount`: number of text bytes before the first mount point.
     strong: bool = False
     before_mount: int | None = None
 
 
 def needs_rendering(html: bytes, links: int) -> bool:
-    """Whether a page in UTF-8 with this number of links is empty without its scripts."""
-    # A page with enough links is not scanned. Other pages are scanned up to the first text that
-    # exceeds the limit. Scripts with an upper-case tag name are not found.
+    """Return whether a page in UTF-8 is empty without its scripts.
+
+    `links` is its number of links.
+    """
+    # A page with many links is not scanned. All others are scanned until their text exceeds the
+    # limit. Scripts with an upper-case tag name are not found.
     if links > LINKS_MAX or len(html) > HTML_BYTES_MAX or b"<script" not in html:
         return False
     *parts, rest = _TAG.split(html, _TAGS_FIRST)
     if _text_bytes(parts) > TEXT_BYTES_MAX:
         return False
-    # If a page has too many tags, the last part is the unscanned rest.
+    # If a page has more tags than the limit, the last part contains all remaining tags.
     parts += _TAG.split(rest, TAGS_MAX - _TAGS_FIRST)
     bytes_all = _text_bytes(parts)
     if bytes_all > TEXT_BYTES_MAX or len(parts) > 2 * TAGS_MAX:

@@ -1,8 +1,8 @@
-r"""Read HTML by tokens alone, in linear time: the outline of a large page, the text of any page.
+"""Read HTML by tokens alone, in linear time: the outline of a large page, the text of any page.
 
-A parser builds an exact tree, but some pages make that quadratic. Tags, quotes, comments and raw
-text follow the HTML Standard's tokenizer (13.2.5). Facts that need a tree (a link in a `select` is
-no link) are lost. All quantifiers are possessive, so a pattern never backtracks.
+A parser builds an exact tree, but some pages make its time quadratic. Tags, quotes, comments and
+raw text follow the HTML Standard's tokenizer (13.2.5). Facts that need a tree (a link in a `select`
+is no link) are lost. All quantifiers are possessive, so a pattern never backtracks.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from html import unescape
 from itertools import islice
 from string import ascii_lowercase
 
-# Only pages within these limits are parsed whole, which takes 65 ms at worst. lexbor takes a minute
-# for 200,000 nested `div`, 30 s for a tag with 100,000 attributes, 17 s and 4.5 GB for 80 KB of
-# `<p><font x=1><p><font x=2>...`. The outline costs about as much as detecting harmless pages
-# would.
+# Only pages within these limits are parsed into a tree, which takes 65 ms at worst. lexbor takes a
+# minute for 200,000 nested `div`, 30 s for a tag with 100,000 attributes, 17 s and 4.5 GB for 80 KB
+# of `<p><font x=1><p><font x=2>...`. Detecting harmless large pages would cost about as much as the
+# outline.
 TREE_BYTES_MAX = 28_000
 TREE_TAGS_MAX = 1_000
 TAG_BYTES_MIN = 3
 # Range in which the first `html` tag is searched.
 HEAD_BYTES = 65_536
-# Limits on the attributes of a kept tag, because lexbor compares each attribute with each.
+# Limits on the attributes of a tag in the outline: values, and bytes of names between values.
+# lexbor compares each attribute with all others of the tag.
 _VALUES_MAX = 32
 _NAMES_BYTES_MAX = 256
-# Kept attributes of a tag. The name counts as one.
+# Maximum number of attributes of a tag in the outline. The tag's name counts as one.
 _ATTRIBUTES_MAX = 128
 _LONG_TAG_BYTES = 2 * _ATTRIBUTES_MAX
 
@@ -39,14 +40,15 @@ INLINE = (
     "samp small span strike strong sub sup time tt u var wbr"
 )
 
-# End of a tag's name. A value after "=", usually in double quotes. Everything up to ">".
+# Patterns for the end of a tag's name, for a value after "=" (usually in double quotes), and for
+# all characters up to ">".
 NAME_END = r"(?=[\t\n\f\r />])"
 _VALUE = r"""=(?:"[^"]*+" | [\t\n\f\r ]*+
     (?:"[^"]*+(?:"|\Z) | '[^']*+(?:'|\Z) | [^\t\n\f\r >"'][^\t\n\f\r >]*+)?+)"""
 _NAMES = rf"[\t\n\f\r ]*+[^>=]{{0,{_NAMES_BYTES_MAX}}}+"
 _INSIDE = rf"[^>=]*+(?:{_VALUE} [^>=]*+)*+"
 ATTRIBUTES = rf"{_INSIDE}>?+"
-# The same, faster for most tags: no attribute, or the last value in double quotes.
+# Like `ATTRIBUTES`, but faster for most tags: no attribute, or the last value in double quotes.
 _FEW_ATTRIBUTES = rf"""[^>=]*+(?: > | ="[^"]*+"> | (?:{_VALUE} [^>=]*+)*+ >?+ )"""
 _COMMENT = r"<!-- (?:-?> | (?:[^-]++ | -(?!-!?>))*+ (?:--!?>)?+)"
 _BOGUS_COMMENT = r"<(?:[!?] | /(?![a-zA-Z])) [^>]*+ >?+"
@@ -66,7 +68,7 @@ def _letters(*, without: str) -> str:
 
 
 def _other_than(names: str) -> str:
-    # One or two letters decide for most names, which is fast.
+    # The first one or two letters exclude most names, which is fast.
     rests: dict[str, list[str]] = {}
     for name in names.split():
         rests.setdefault(name[0], []).append(name[1:])
@@ -89,27 +91,28 @@ def compiled(pattern: str) -> re.Pattern[bytes]:
     return re.compile(pattern.encode(), re.VERBOSE)
 
 
-# A script tag inside a comment of a script hides the next script end tag.
+# In a script, a comment that contains a script tag hides the next script end tag.
 _SCRIPT = _any_name("script")
 _ESCAPED = rf"""<!-- (?: -*+> | (?: [^<-]++ | -(?!->) | <{_SCRIPT} (?:[^<-]++ | -(?!->)
     | <(?!/{_SCRIPT}))*+ (?:</{_SCRIPT})?+ | <(?!/{_SCRIPT}))*+ (?:-->)?+ ) |"""
 _RAW_ELEMENT = "|".join(map(_element, _RAW.split()))
 _END_TAG = f"</[{_letters(without='t')}][^>=]*+>"
-# `span`, `li` and `p` are frequent, so their first letters are tested first.
+# Tags that the outline skips. `span`, `li` and `p` are frequent, so their first letters are tested
+# first.
 _ORDINARY = rf"""{_END_TAG} | </{_other_than("template")}{_FEW_ATTRIBUTES}
     | <{_other_than(f"{_RAW} link plaintext title {_KEPT.removesuffix(' /template')}")}
     {_FEW_ATTRIBUTES}"""
-# Constructs that hide markup, and the first letters of their names.
+# Constructs that hide markup from the parser, and the first letters of their names.
 _PLAINTEXT = rf"<{_any_name('plaintext')}[\x00-\xff]*+"
 HIDING = f"{_RAW_ELEMENT} | {_PLAINTEXT} | {_COMMENT} | {_BOGUS_COMMENT}"
 _HIDES = "".join(sorted({name[0] + name[0].upper() for name in f"{_RAW} plaintext".split()}))
 _HTML = compiled(rf"<{_any_name('html')}{ATTRIBUTES}")
-# Compiled on first use, because that takes 50 ms and small pages need no outline.
+# Compiled on first use. Compiling takes 50 ms, and small pages need no outline.
 _OUTLINE = (
-    # Skipped: text, ordinary tags, constructs that hide markup, and a "<" that begins no tag.
+    # Skip text, ordinary tags, constructs that hide markup, and each "<" that begins no tag.
     rf"""(?: [^<]*+ (?: {_ORDINARY} | (?=<[!?/{_HIDES}])(?:{HIDING})
         | <(?![a-zA-Z!?/])(?:<(?=<))*+ ) )*+ [^<]*+"""
-    # Kept tag, title, or the end of the page.
+    # Then match a tag to keep, a title, or the end of the page.
     rf"""(?: (<{_any_name(_KEPT)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+)
             (?: > | (?=([\x00-\xff])) {_INSIDE} > )
         | ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+
@@ -121,14 +124,15 @@ _NO_TEXT = rf"""(</?+{_any_name(INLINE)}{ATTRIBUTES} | {_COMMENT})
 _FRAMESET = re.compile(rb"<frameset[\t\n\f\r />]", re.IGNORECASE)
 _FRAME = re.compile(rb"<frame(?=[\t\n\f\r />])([^<>]{0,2000}+)", re.IGNORECASE)
 _SOURCE = re.compile(rb"[\t\n\f\r /]src[\t\n\f\r ]*+=", re.IGNORECASE)
-# Links in SVG. Only the first titles are compared with the positions of drawings.
+# Links in SVG. A `title` within a drawing is not the page's title. Only for the first titles is the
+# position compared with drawings.
 _XLINK = b"xlink:href"
 _HREF = re.compile(rb"[\t\n\f\r /\"']href[\t\n\f\r ]*+=", re.IGNORECASE)
 _TITLES_LOOKED_AT = 50
 _ATTRIBUTE = re.compile(
     rb"""[^\t\n\f\r />=]+(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"[^"]*"|'[^']*'|[^\t\n\f\r >]*))?"""
 )
-# Python's unescape fails on numbers of thousands of digits. No character has more than seven
+# Python's unescape fails on numbers of thousands of digits. A character's number has at most seven
 # digits.
 _LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
 
@@ -151,11 +155,11 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
     renames = _XLINK in html
     at = 0
     head = _HTML.search(html, 0, HEAD_BYTES)
-    # A match at the end of the page has neither group.
+    # At the end of the page, `tag` and `title` are empty.
     pieces: list[bytes] = []
     for tag, more, title in compiled(_OUTLINE).findall(html):
         if tag:
-            # A function call per tag would take a fifth of the total time.
+            # Calling the function for each tag would take a fifth of the total time.
             short = tag if len(tag) <= _LONG_TAG_BYTES else _truncated_tag(tag)
             cut += bool(more) or len(short) < len(tag)
             pieces.append(_as_html_link(short) if renames else short)
@@ -165,7 +169,7 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
                 drawings -= 1
                 if _is_in_svg(html, at):
                     continue
-                drawings = 0  # the page's own title is found
+                drawings = 0  # this is the page's own title
             pieces.append(title)
     if _FRAMESET.search(html):
         pieces += [_frame_as_link(one) for one in _FRAME.findall(html) if _SOURCE.search(one)]
@@ -188,7 +192,10 @@ def _is_in_svg(html: bytes, at: int) -> bool:
 
 
 def _frame_as_link(frame: bytes) -> bytes:
-    """Return a frame as a link to its page, because in an outline no parser would find a frame."""
+    """Return a frame as a link to the frame's page.
+
+    In an outline, a parser would not find frames.
+    """
     return b"<a" + _SOURCE.sub(b" href=", frame, count=1)
 
 

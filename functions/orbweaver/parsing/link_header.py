@@ -22,7 +22,10 @@ _SERIES = frozenset({"next", "prev", "previous"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderLink:
-    """A link of the header. `reference` is the unresolved URL, `kind` is its media type."""
+    """A link of the header.
+
+    `reference` is its unresolved URL, `kind` the media type of its target.
+    """
 
     reference: str
     relations: frozenset[str]
@@ -33,15 +36,15 @@ class HeaderLink:
         return "canonical" in self.relations
 
     @property
-    # Other relations lead to styles, scripts or feeds.
+    # All other relations lead to styles, scripts or feeds.
     def leads_to_page(self) -> bool:
-        """Whether it leads to another page of a series, or to another version of this page."""
+        """Whether it leads to another page of a series, or to another version of the page."""
         alternate = "alternate" in self.relations and self.kind in _HTML
         return alternate or not _SERIES.isdisjoint(self.relations)
 
 
 def links_of(value: str) -> Iterator[HeaderLink]:
-    """Yield the links of a header in order. Links with another context (`anchor`) are left out."""
+    """Yield the links of a header in order. Links of other resources (`anchor`) are left out."""
     text, at = value[:CHARS_MAX], 0
     while (found := _VALUE.match(text, at)) is not None:
         at = found.end()

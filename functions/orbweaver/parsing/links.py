@@ -10,14 +10,18 @@ from orbweaver.model.slices import SLICE_URLS
 from orbweaver.model.url import REFERENCE_CHARS_MAX, SPACES, canonicalize
 from orbweaver.parsing import charset as charsets
 
-# A short reference with a long base is a long URL, and each link is stored and sent several times.
-# Omitted links are counted.
+# Limit for all links of a page together. A short reference with a long base is a long URL, and each
+# link is stored and sent several times. Links beyond the limit are counted.
 LINKS_CHARS_MAX = 1_000_000
 
 
 @dataclass(slots=True, kw_only=True)
 class Links:
-    """Collects canonical links and counts references that are not stored."""
+    """Collects the canonical links of a page, and counts references that give no link.
+
+    `cut` counts references over a limit, `foreign` references with another scheme than http and
+    https.
+    """
 
     base: str | None
     charset: str
@@ -29,7 +33,10 @@ class Links:
     invalid: int = 0
 
     def adding(self, references: Iterable[str]) -> Generator[None, None, None]:
-        """Add references. Yields after each slice of them, so that other work can run."""
+        """Add the references of a page.
+
+        Yields after each slice of them, so that other work can run.
+        """
         # Equal references give equal links, so each is processed once.
         for number, words in enumerate(_without_fragments(references)):
             if number and number % SLICE_URLS == 0:
@@ -52,7 +59,7 @@ class Links:
         return charsets.encode_query(words, self.charset)
 
     def kept(self) -> tuple[str, ...]:
-        """Return the links within `LINKS_CHARS_MAX` and count the others as cut."""
+        """Return the links within `LINKS_CHARS_MAX`, and count the remaining links as cut."""
         links = tuple(self.found)
         if sum(map(len, links)) > LINKS_CHARS_MAX:
             sums = accumulate(map(len, links))
@@ -66,7 +73,8 @@ class Links:
 def _without_fragments(references: Iterable[str]) -> dict[str, None]:
     """Remove fragments and duplicates. A page can have thousands of links to its own parts."""
     return {
-        # Spaces before a fragment are part of the path, so both stay.
+        # Spaces before a fragment are part of the path, so a reference with such spaces is not
+        # changed.
         (reference if path[-1:] == " " else path): None
         for reference in references
         for path in (reference.partition("#")[0],)

@@ -1,8 +1,8 @@
 """Select the main content of a page: a tree without navigation, forms and advertising.
 
 Elements, roles, ids and classes that are usual for navigation, forms and advertising only make an
-element a candidate for removal. Its measured content decides: text, text of links, and controls.
-Each removal is counted by reason, in characters without spaces (`model/cuts.py`).
+element a candidate for removal. Then its content decides: the amount of text, of text in links, and
+of controls. Each removal is counted by reason, in characters without spaces (`model/cuts.py`).
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ def _words(text: str) -> frozenset[str]:
 
 
 # Maximum number of characters that are measured per character of the page, so that nested
-# candidates cost linear time. Later candidates are judged by name alone.
+# candidates cost linear time. Beyond it, candidates are removed without being measured.
 MEASURED_CHARS_MAX = 20
-# A form with more text per control is content. It stays without its controls, because some servers
-# wrap the whole page in one form.
+# A form with more text per control is content. It is kept without its controls, because some
+# servers put the whole page into one form.
 FORM_CHARS_MIN = 150
-# A shorter footer within the main part is a note about the page.
+# A footer within the main part is kept if it has this much text. A shorter footer is a note about
+# the page.
 PROSE_CHARS_MIN = 200
-# Minimum text of a candidate without heading, between paragraphs of a page without `main`.
+# On a page without `main`: minimum text of a candidate without heading that follows a paragraph. If
+# it has less, it is removed.
 FLOWING_CHARS_MIN = 40
-# A button with longer text is a title.
+# A button with longer text is a title, and is kept.
 BUTTON_CHARS_MAX = 30
 
 _UNSHOWN = "script, style, noscript, template"
@@ -41,10 +43,10 @@ _HEADINGS = "h1, h2, h3, h4, h5, h6, table"
 _FLOW = _words("p h1 h2 h3 h4 h5 h6 pre ul ol dl table blockquote figure section details")
 _ARTICLES = frozenset({"main", "article"})
 _HIDING = ("hidden", "aria-hidden", "style")
-# A button inside one of these is the title of the section it opens.
+# A button directly inside one of these elements is the title of the section that it opens.
 _TITLED = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "summary", "dt", "legend", "caption"})
 
-# Reasons, as keys of a record's `cut`.
+# Reasons of removals, which are keys of a record's `cut`.
 AROUND = "omitted_around"
 NAVIGATION = "omitted_navigation"
 ASIDES = "omitted_asides"
@@ -53,11 +55,12 @@ ADVERTS = "omitted_adverts"
 HIDDEN = "omitted_hidden"
 CONTROLS = "omitted_controls"
 
-# Name of a candidate that is removed only if it consists mainly of links.
+# Stands for a name that contains "nav". Such a candidate is removed only if it consists mainly of
+# links.
 LINKS = "nav*"
 
-# Each selector visits every element, so only selectors whose name may occur in the page are used.
-# For these tags a search would cost more than the selector.
+# Each selector visits every element. So a selector is used only if the page may contain its name.
+# For these tags, searching the name would cost more than the selector.
 _ALWAYS = (
     *("nav", "aside", "footer", "dialog", "form", "[aria-hidden=true]", "[hidden]"),
     *("[style*='display:none' i]", "[style*='display: none' i]"),
@@ -88,16 +91,16 @@ _BY_VALUE = {
         )
     },
 }
-# Names that a program gives to additions to a text (permalinks, line numbers). They mean
-# only that.
+# Names for additions to a text (permalinks, line numbers). Only programs give these names, and no
+# other element has them.
 _FURNITURE = {
     **{
         name.encode(): (f".{name}",)
         for name in (
             *("headerlink", "anchor-link", "skip-link", "navheader", "navfooter", "sphinxsidebar"),
-            # MediaWiki, and the form for a comment of WordPress.
+            # MediaWiki, and WordPress's form for a comment.
             *("mw-editsection", "editsection", "mw-jump-link", "printfooter", "comment-respond"),
-            # Line numbers: cgit, gitweb, Pygments, Trac, and others.
+            # Line numbers of cgit, gitweb, Pygments, Trac, and others.
             *("linenumbers", "linenr", "linenos", "linenodiv", "lineno", "line-num", "lines-num"),
             *("diff-line-num", "hljs-ln-numbers"),
         )
@@ -121,7 +124,7 @@ _BY_BEGINNING = {
         for begins in ("cookie", "consent")
     },
 }
-# Such as `topNav`, `nav-list`, `page_nav`. Removed if most of the text is links.
+# Names like `topNav`, `nav-list`, `page_nav`. The element is removed if most of its text is links.
 _NAMED_NAVIGATION = "[class*=nav i], [id*=nav i]"
 _BEGINNINGS = tuple(_BY_BEGINNING)
 _ADVERTS = (
@@ -131,10 +134,11 @@ _ADVERTS = (
 _ADVERT_NAMES = frozenset({"ad", "ads", "share", "related", "widget-area"})
 _ASIDE_NAMES = frozenset({"sidebar", "complementary"})
 _FOOTERS = frozenset({"footer", "site-footer", "page-footer", "contentinfo"})
-# Notices. Only a heading shows that such an element is an article about them.
+# Names for notices. Without a heading, such an element is a notice. With a heading, it can be an
+# article about notices.
 _NOTICES = ("newsletter", "subscribe", "cookie", "consent")
 
-# A value that may belong to `id`, `class` or `role`, in any tag or text.
+# A value in any tag or text that may belong to `id`, `class` or `role`.
 _VALUE = re.compile(
     rb"""=(?<=[dse\t\n\f\r ]=)(?=[\t\n\f\r ]*+("[^"]*+"|'[^']*+'|[^\t\n\f\r >]{0,100}+))"""
 )
@@ -146,8 +150,8 @@ def main_part(
 ) -> tuple[LexborNode | None, Counter[str]]:
     """Reduce a tree to the main part, and count the removed characters by reason.
 
-    `low` is the page in lower case. If `choosing` is False, all visible content stays. Returns None
-    if the page has no body.
+    `low` is the page in lower case. If `choosing` is False, all visible content is kept. Returns
+    None if the page has no body.
     """
     body = tree.body
     if body is None:
@@ -174,7 +178,7 @@ def size_of(node: LexborNode) -> int:
 
 
 def _chars(text: str) -> int:
-    """Count characters except spaces and line breaks. Splitting the text would take longer."""
+    """Count characters except spaces and line breaks. This is faster than splitting the text."""
     return len(text) - text.count(" ") - text.count("\n")
 
 
@@ -215,7 +219,7 @@ def _is_within(node: LexborNode, other: LexborNode) -> bool:
 
 
 class _Part:
-    """The main part of one page while candidates are removed from it."""
+    """The main part of one page, from which candidates are removed."""
 
     def __init__(self, root: LexborNode, *, is_main: bool) -> None:
         self.root = root
@@ -230,7 +234,8 @@ class _Part:
         found = {node.mem_id: node for node in self.root.css(", ".join(chosen))}
         found.pop(self.root.mem_id, None)
         buttons = self._count_controls(found)
-        # Inner elements come first, because removing an outer one frees their memory.
+        # Remove inner elements first, because removing an outer one frees the memory of the inner
+        # ones.
         for node in reversed(found.values()):
             reason, name = _reason(node)
             size = self._measure(node)
@@ -263,7 +268,7 @@ class _Part:
         node.decompose()
 
     def _keep(self, node: LexborNode, reason: str) -> None:
-        """Keep an element, without attributes and controls that would remove it later."""
+        """Keep a candidate, but remove its hiding attributes or its controls."""
         if reason == HIDDEN:
             for name in _HIDING:
                 if name in node.attributes:
@@ -274,7 +279,10 @@ class _Part:
                     self._drop(control, FORMS, size_of(control))
 
     def _measure(self, node: LexborNode) -> int | None:
-        """Count the characters of an element. Returns None once too many have been measured."""
+        """Count the characters of an element.
+
+        Returns None if too much has been measured already.
+        """
         if self._measurable < 0:
             return None
         text = node.text()
@@ -282,8 +290,8 @@ class _Part:
         return _chars(text)
 
     def _is_content(self, node: LexborNode, reason: str, name: str, size: int) -> bool:
-        # Most of the page's text outside links stays, and a table of contents with most of the
-        # text.
+        # An element is kept if it has most of the page's text outside of links. A table of contents
+        # is kept if it has most of the page's text.
         linked = sum(map(size_of, _outermost_links(node)))
         if (size - linked) * 2 > self.size or (name == "toc" and size * 2 > self.size):
             return True
@@ -296,16 +304,16 @@ class _Part:
         return self._is_prose(node, name, size)
 
     def _is_prose(self, node: LexborNode, name: str, size: int) -> bool:
-        """Whether an element that is not a list of links belongs to the text."""
+        """Whether a candidate that does not consist of links or controls is part of the text."""
         if name == LINKS:
             return node.css_first(_PROSE) is not None
         if node.tag == "footer" and node.parent is not None and node.parent.tag == "blockquote":
             return True
-        # In the main part and in articles prose stays regardless of its class: notes, related work,
-        # a cookie policy.
+        # In the main part and in articles, prose is kept regardless of its class: notes, related
+        # work, a cookie policy.
         if self.is_main or _is_in_article(node, self.root):
             return _is_inner_prose(node, name, size)
-        # The only title of a page stays.
+        # A header is kept if it has the only title of the page.
         if name == "header" and node.css_first("h1") is not None:
             return len(self.root.css("h1")) == 1
         return _is_outer_prose(node, name, size)
@@ -317,7 +325,7 @@ class _Part:
 
 
 def _reason(node: LexborNode) -> tuple[str, str]:
-    """Return the reason for which an element may be removed, and the name that matched."""
+    """Return the reason for which a candidate can be removed, and the name that matched."""
     attributes = node.attributes
     words = f"{attributes.get('role') or ''} {attributes.get('id') or ''}".lower().split()
     words += (attributes.get("class") or "").lower().split()
@@ -339,7 +347,7 @@ def _reason(node: LexborNode) -> tuple[str, str]:
 
 
 def _is_inner_prose(node: LexborNode, name: str, size: int) -> bool:
-    """Whether an element of the main part belongs to the text, if it is no list of links."""
+    """Whether a candidate in the main part or in an article is part of the text."""
     if node.tag == "aside" or name in _ASIDE_NAMES:
         return True
     if node.css_first(_BLOCKS) is None:
@@ -348,7 +356,10 @@ def _is_inner_prose(node: LexborNode, name: str, size: int) -> bool:
 
 
 def _is_outer_prose(node: LexborNode, name: str, size: int) -> bool:
-    """Whether an element after a paragraph belongs to the text, on a page without main part."""
+    """Whether a candidate on a page without main part is part of the text.
+
+    It must follow a paragraph or a similar element.
+    """
     if node.tag == "footer" or not _follows_flow_element(node):
         return False
     if node.tag == "aside" or name in _ASIDE_NAMES:
@@ -360,7 +371,7 @@ def _is_outer_prose(node: LexborNode, name: str, size: int) -> bool:
 
 
 def _outermost_links(node: LexborNode) -> list[LexborNode]:
-    # HTML forbids a link within a link.
+    # `node.css` finds no nested links, because HTML forbids a link within a link.
     return [node] if node.tag == "a" else node.css("a")
 
 

@@ -1,9 +1,9 @@
-r"""Convert the main content of a page to plain text and Markdown.
+"""Convert the main content of a page to plain text and Markdown.
 
-Both are conversions of the same part of the page. Text has an empty line between paragraphs and
-tabs between cells. Markdown has headings, lists, tables, quotes and fenced code. Some pages would
-cost the library html-to-markdown too much. Their text is one line of words. Measurements:
-docs/adr/0012-main-text.md.
+Both are conversions of the same part of the page. Plain text has an empty line between paragraphs
+and tabs between cells. Markdown has headings, lists, tables, quotes and fenced code. Some pages
+would cost the library html-to-markdown too much time. Their text is one line of words.
+Measurements: docs/adr/0012-main-text.md.
 """
 
 from __future__ import annotations
@@ -33,23 +33,24 @@ if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-# The default limit of a body.
+# Maximum size of a page, equal to the default limit of a body.
 HTML_BYTES_MAX = 5 * 1024 * 1024
 CHARS_MAX = 5_000_000
-# Limit for html-to-markdown: 0.3 s of CPU for a page of a manual.
+# Maximum size that html-to-markdown converts: 0.3 s of CPU for a page of a manual.
 CONVERTED_BYTES_MAX = 1024 * 1024
-# Converted part of a larger page. The rest becomes one line of words.
+# Size of the part that is converted of a larger page. The remaining text becomes one line of words.
 HEAD_BYTES_MAX = 512 * 1024
 TAGS_MAX = 60_000
-# Part that `plain_words` parses, and range in which it looks for the main part.
+# Limits of the part that `plain_words` parses, and below the range in which it searches the main
+# part.
 PLAIN_BYTES_MAX, PLAIN_TAGS_MAX = 64 * 1024, 2_000
 BEGINNING_BYTES_MAX = 4 * PLAIN_BYTES_MAX
-# Limit for lines of words: 0.3 s of CPU.
+# Maximum number of tags in a page that becomes one line of words: 0.3 s of CPU.
 WORDS_TAGS_MAX = 200_000
-# Pages beyond these limits are not converted, because the library would take too long. They limit
-# ampersands and no-break spaces, the nesting of quotes, lists and tables (each line repeats their
-# prefixes), attributes of a tag, cells of tables with spans expanded, and the nesting of other
-# elements.
+# Pages beyond these limits are not converted, because the library would take too long. In order,
+# they limit: ampersands and no-break spaces; the nesting of quotes, lists and tables, because each
+# line repeats their prefixes; attributes of a tag, and its length; cells of tables after expanding
+# spans; the nesting of all other elements.
 REFERENCES_MAX = 20_000
 NESTED_MAX = 20
 ATTRIBUTES_MAX = 10_000
@@ -59,14 +60,14 @@ DEPTH_MAX = 200
 # Browsers limit the width of a table to this many columns.
 COLUMNS_MAX = 1_000
 
-# Tags that separate words.
+# Tags that separate words: all except inline tags.
 _PARTING = re.compile(
     rf"<(?!/?(?:{INLINE.replace(' ', '|')})[\t\n\f\r />])(?=/?[a-z])".encode(), re.IGNORECASE
 )
 
 _END = rb"(?=[\t\n\f\r />])"
 _MAIN = re.compile(rb"<main" + _END, re.IGNORECASE)
-# A page with more `main` tags has no main part.
+# A page with several `main` tags has no main part. The search ends after this number.
 _MAINS = 10
 _EMPTY_BYTES = 1_000
 _HIDING = (
@@ -77,20 +78,21 @@ _EXPONENT = re.compile(
     rb"(?<=[0-9A-Za-z)])<su(?:(p)|b)(?:\s[^<>]*+)?>(?=[-+]?[0-9])", re.IGNORECASE
 )
 _MAIN_END = re.compile(rb"</main" + _END, re.IGNORECASE)
-# In serialized HTML names are in lower case, and a tag ends at the first ">".
+# A tag that determines the nesting of blocks or the size of tables. In serialized HTML names are in
+# lower case, and a tag ends at the first ">".
 _SHAPE = re.compile(r"<(/?)(?:(blockquote|table|[uo]l)|(tr)|t[dh])(?=[ >])([^<>]*+)")
 _LONG_TAG = re.compile(rf"<[^>]{{{LONG_TAG_CHARS}}}[^>]*+")
 _COLUMNS = re.compile(r'colspan="\s*([0-9]{1,9})')
 _NO_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _ASCII_CONTROLS = bytes([*range(9), *range(0x0B, 0x20), 0x7F])
 _SPACES = " \t\xa0"
-# The rest of a line's indentation in the source. Code is indented by more than one space.
+# A single space that the library leaves of a line's indentation. Code is indented by more spaces.
 _SPACE_FIRST = re.compile(r"^ (?! )", re.MULTILINE)
 _LINES = re.compile(r"\n{3,}")
 _DEFINITION = re.compile(
     r"<dd(?=[\t\n\f\r />])[^<>]*+>(?!\s*+<(?:/d[dl]|d[dt])[\t\n\f\r >])", re.IGNORECASE
 )
-# A definition mark alone on its line, within quotes or not, before a paragraph or another block.
+# A definition mark alone on its line, also within quotes, and the next block.
 _ALONE = rf"^([ >]*){DEFINED}\n[ >]*\n\1"
 _NO_PARAGRAPH = re.compile(
     rf"{_ALONE}(?=```|[-|>#\s]|[0-9]+\. |{DEFINED})|{DEFINED}\s*\Z", re.MULTILINE
@@ -101,7 +103,7 @@ _MARK = re.compile(rf"{DEFINED} *")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MainText:
-    """Main text of a page, empty if there is none. `cut` counts omitted content."""
+    """Main text of a page, empty if it has none. `cut` counts omitted content by reason."""
 
     text: str
     markdown: str
@@ -109,7 +111,10 @@ class MainText:
 
 
 def main_text(html: bytes, base: str | None = None) -> MainText:
-    """Extract the main text of a page in UTF-8. `base` resolves references. Never raises."""
+    """Extract the main text of a page in UTF-8. `base` resolves relative references.
+
+    Never raises.
+    """
     html = MARK_BYTES.sub(b"", html.replace(b"\0", b""))
     large = len(html) > CONVERTED_BYTES_MAX or html.count(b"<") > TAGS_MAX
     whole = _main_element(html) if large else html
@@ -187,7 +192,7 @@ def _truncated_in_tags(html: bytes, tags_max: int) -> bytes:
 
 
 def _split(part: bytes) -> tuple[bytes, bytes]:
-    """Split a page, before a tag, into the part for the library and the rest."""
+    """Split a large page before a tag: the part for the library, and the remaining part."""
     if len(part) <= CONVERTED_BYTES_MAX and part.count(b"<") <= TAGS_MAX:
         return part, b""
     at = part.rfind(b"<", 0, HEAD_BYTES_MAX) if len(part) > HEAD_BYTES_MAX else len(part)
@@ -204,7 +209,7 @@ def _truncated(whole: str, markdown: str, **cut: int) -> MainText:
 
 
 def _with_marks(source: str) -> str:
-    """Mark definitions and characters that need an escape, because the library handles neither."""
+    """Mark definitions, and characters that need an escape. The library supports neither."""
     source = escaped(source)
     if _DEFINITION.search(source):
         source = _DEFINITION.sub(rf"\g<0>{DEFINED}", source)
@@ -212,7 +217,10 @@ def _with_marks(source: str) -> str:
 
 
 def _with_colons(markdown: str) -> str:
-    """Begin definitions that are paragraphs with a colon."""
+    """Replace definition marks by a colon at the beginning of a paragraph.
+
+    Marks without a paragraph are removed.
+    """
     markdown = _NO_PARAGRAPH.sub(r"\1", markdown)
     return _MARK.sub(": ", _PARAGRAPH.sub(r"\1: ", markdown))
 
@@ -233,7 +241,7 @@ def _is_tag(html: bytes, found: re.Match[bytes]) -> bool:
 
 
 def _is_too_complex(root: LexborNode, source: str) -> bool:
-    """Whether the conversion would produce far more output or work than the size of the HTML."""
+    """Whether converting the page would give far more output or work than its size suggests."""
     if source.count("<") > TAGS_MAX or source.count("&") > REFERENCES_MAX:
         return True
     if len(source) > LONG_TAG_CHARS and _has_long_tag(source):
@@ -264,7 +272,10 @@ def _has_long_tag(source: str) -> bool:
 
 
 def _converted(source: str, *, plain: bool, base: str | None = None) -> str | None:
-    """Convert a part. Returns None if the library refuses it or omits deep elements."""
+    """Convert serialized HTML.
+
+    Returns None if the library fails or omits deeply nested elements.
+    """
     from html_to_markdown import ConversionError, convert
 
     try:
@@ -292,10 +303,10 @@ def _options(*, plain: bool) -> ConversionOptions:
         compact_tables=True,
         bullets="-",
         max_depth=DEPTH_MAX,
-        # Data URLs of images are long and unreadable.
+        # Show only the alternative text of images with data URLs, which are long and unreadable.
         inline_data_media=library.InlineDataMedia.ALT_TEXT_ONLY,
-        # The library's defaults. Each is looked up by name for each page unless given, which takes
-        # long.
+        # The library's defaults. If they are not given, the library looks each up by name for each
+        # page, which takes long.
         heading_style=library.HeadingStyle.ATX,
         list_indent_type=library.ListIndentType.SPACES,
         highlight_style=library.HighlightStyle.DOUBLE_EQUAL,
@@ -311,7 +322,7 @@ def _options(*, plain: bool) -> ConversionOptions:
 
 def _clean(text: str) -> str:
     """Remove control characters, trailing spaces and surplus empty lines."""
-    if text.isascii():  # takes an eighth of the time
+    if text.isascii():  # takes an eighth of the time of the other case
         text = text.encode().translate(None, _ASCII_CONTROLS).decode()
     else:
         text = _NO_CHARACTER.sub("", text)

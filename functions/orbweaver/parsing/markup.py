@@ -20,8 +20,8 @@ _SHADOW = re.compile(
     rb"""[\t\n\f\r /"']shadowrootmode\s*=\s*["']?(?:open|closed)\b""", re.IGNORECASE
 )
 _TEMPLATE = rf"[tT][eE][mM][pP][lL][aA][tT][eE]{NAME_END}"
-# All markup up to the next `template` tag, or the rest of the page. Nothing is scanned twice.
-# Compiled on first use, because few pages have a shadow root.
+# Matches all markup up to the next `template` tag, or all remaining bytes. No byte is scanned
+# twice. Compiled on first use, because few pages have a shadow root.
 _TEMPLATES = rf"""
     (?: [^<]*+ (?: {HIDING} | </?+(?!{_TEMPLATE})[a-zA-Z]{ATTRIBUTES} | <(?![a-zA-Z!?/]) ) )*+
         [^<]*+ (?: (</?+{_TEMPLATE}) ({ATTRIBUTES}) | [\x00-\xff]*+ \Z )"""
@@ -40,7 +40,7 @@ _XML_TAG = re.compile(
 _XML_NAMESPACE = re.compile(
     rb"""xmlns:([^\x00-\x20<>/="':]++)\s*=\s*["']http://www\.w3\.org/1999/xhtml["']"""
 )
-# Range in which the prefix of a namespace is searched. It is declared near the root.
+# Range in which the prefix of the XHTML namespace is searched. It is declared near the root.
 _HEAD_BYTES = 4_096
 
 
@@ -51,7 +51,7 @@ def as_html(page: bytes, content_type: str | None) -> bytes:
 
 
 def is_rewritten(page: bytes, content_type: str | None) -> bool:
-    """Return whether `as_html` reads a page tag by tag, which takes microseconds per tag."""
+    """Return whether `as_html` rewrites this page tag by tag, which takes microseconds per tag."""
     return _SHADOW_HINT in page or _is_xhtml(content_type)
 
 
@@ -101,7 +101,7 @@ def _xhtml(page: bytes) -> Iterator[bytes]:
         if opens == _CDATA:
             text = page[start + len(_CDATA) : end]
             if raw:
-                yield text.replace(b"</", b"<\\/")  # must not end the script
+                yield text.replace(b"</", b"<\\/")  # so that it does not end the script
                 continue
             yield escape(text.decode("utf-8", "replace"), quote=False).encode()
         elif opens == b"<!--":
@@ -110,7 +110,10 @@ def _xhtml(page: bytes) -> Iterator[bytes]:
 
 
 def _xml_tag(page: bytes, at: int, prefixes: set[bytes], raw: bytes) -> tuple[bytes, int, bytes]:
-    """Return a tag as HTML, its end, and the raw-text element that surrounds the next position."""
+    """Return the tag at `at` as HTML, its end, and the raw-text element that is open after it.
+
+    `raw` is the raw-text element that is open before it. `prefixes` belong to XHTML.
+    """
     tag = _XML_TAG.match(page, at)
     if tag is None:
         return page[at : at + 1], at + 1, raw

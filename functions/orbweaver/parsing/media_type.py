@@ -1,6 +1,7 @@
 """Parse Content-Type headers (WHATWG MIME Sniffing Standard, section 4.4).
 
-The standard is more lenient than RFC 9110 for careless servers, and stricter where it matters.
+The standard accepts more than RFC 9110, because many servers are careless. In some important points
+it is stricter.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ CHARS_MAX = 10_000
 _SPACES = "\n\r\t "
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~A-Za-z0-9]+")
 _QUOTABLE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-# A quoted value: its content, a backslash before any character, an optional closing quote.
+# A quoted value: its content (a backslash may precede any character), and an optional closing
+# quote.
 _QUOTED = re.compile(r'"((?:[^"\\]++|\\.)*+\\?+)"?+', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaType:
-    """A type and its parameters, names in lower case."""
+    """A media type, such as `text/html`, and its parameters. All names are in lower case."""
 
     essence: str
     parameters: Mapping[str, str]
@@ -33,7 +35,7 @@ class MediaType:
 
 
 def parse(header: str) -> MediaType | None:
-    """Parse a Content-Type header. Returns None if it names no type."""
+    """Parse a Content-Type header. Returns None if it contains no type."""
     return _parse(header[:CHARS_MAX].strip(_SPACES))
 
 
@@ -50,7 +52,7 @@ def _parse(text: str) -> MediaType | None:
 
 
 def _parameters(text: str) -> dict[str, str]:
-    """Parse `;name=value;…`. The first of equal names counts. Broken parameters are skipped."""
+    """Parse `;name=value;…`. The first of equal names counts. Invalid parameters are skipped."""
     found: dict[str, str] = {}
     at, end = 0, len(text)
     while at < end:

@@ -25,19 +25,20 @@ if TYPE_CHECKING:
 
 LINKS_MAX = 5_000
 TEXT_CHARS_MAX = 500
-# Number of withdrawn links kept as examples.
+# Maximum number of links that are kept as examples of links withdrawn by `nofollow`.
 WITHDRAWN_SHOWN = 5
-LANGUAGE_CHARS_MAX = 35  # the minimum buffer size that RFC 5646 recommends
+LANGUAGE_CHARS_MAX = 35  # minimum size of a buffer for a language tag, as RFC 5646 recommends
 
-# One query visits the tree once. Naming the elements with `href` would double the time, because
-# each node is tested against each selector.
+# One query visits the tree once. A query that names the elements with `href` would take twice the
+# time, because each node is tested against each selector.
 _QUERY = "[href], meta[content], title"
 _FRAMES_QUERY = f"{_QUERY}, frame[src]"
 _LINKING = frozenset({"a", "area"})
 _XLINK = "xlink:href"
 # Maximum number of ancestors of a title that are searched for an `svg` element.
 _TITLE_PARENTS = 64
-# Series of pages (HTML Standard, 4.6.7.17), with an old synonym that is still in use.
+# Relations for the pages of a series (HTML Standard, 4.6.7.17), with an old synonym that is still
+# in use.
 _SERIES = frozenset({"next", "prev", "previous"})
 _NOFOLLOW = {"nofollow", "none"}
 _NOINDEX = {"noindex", "none"}
@@ -73,17 +74,17 @@ class Page:
     withdrawn: tuple[str, ...] = ()
     # Base URL of its references, if it is http or https.
     base: str | None = None
-    # Whether the page is empty until its scripts run (parsing/client_rendering.py).
+    # True if the page is empty until its scripts run (parsing/client_rendering.py).
     needs_rendering: bool = False
-    # Truncated or omitted content, except links that are counted by reason above.
+    # Numbers of truncated or omitted content, except the links that `links_*` count.
     cut: Cuts = ()
-    # The page in UTF-8. Empty if another process parsed the page (worker/page_reading.py).
+    # The page in UTF-8. Empty if a separate process parsed the page (worker/page_reading.py).
     html: bytes = field(repr=False, compare=False)
     whole: LexborHTMLParser | None = field(default=None, repr=False, compare=False)
 
     @property
     def tree(self) -> LexborHTMLParser:
-        """The whole tree. A page can make its time and memory quadratic (parsing/html_scan.py)."""
+        """The whole tree. Some pages make its time and memory quadratic (parsing/html_scan.py)."""
         return _tree(self.html) if self.whole is None else self.whole
 
     @property
@@ -98,13 +99,16 @@ class Prepared:
     charset: str
     html: bytes
     outline: bytes | None
-    # Tags whose attributes the outline truncated.
+    # Number of tags whose attributes were truncated in the outline.
     tags_cut: int = 0
 
 
 @dataclass(slots=True)
 class _TreeValues:
-    """Raw values from the tree. `addressees` are the agents whose robots directives count."""
+    """Raw values from the tree. `addressees` are the names of agents whose robots directives count.
+
+    `obeys`: whether nofollow is obeyed.
+    """
 
     addressees: frozenset[str]
     obeys: bool
@@ -116,7 +120,7 @@ class _TreeValues:
     refresh: Refresh | None = None
     wishes: set[str] = field(default_factory=set)
     references: list[str] = field(default_factory=list)
-    # References of nofollow links, if nofollow is obeyed.
+    # References of links with nofollow, if nofollow is obeyed.
     withdrawn: list[str] = field(default_factory=list)
 
     @property
@@ -173,7 +177,9 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
 ) -> Generator[None, None, Page]:
     """Parse a page fetched from `url`. Yields after each slice of its links.
 
-    `tracking`: parameters to remove from links. `agent`: user agent. `prepared`: see `prepare`.
+    `robots_tag`, `refresh` and `link` are response headers. `tracking`: parameters to remove from
+    links. `agent`: user agent. `prepared`: the result of `prepare` for this page, if it exists
+    already.
     """
     ready = prepare(body, content_type) if prepared is None else prepared
     addressees = frozenset({EVERYBODY, PRODUCT, agent.partition("/")[0].strip().lower()})
@@ -203,7 +209,7 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
         charset=ready.charset,
         nofollow=nofollow,
         noindex=not _NOINDEX.isdisjoint(wishes),
-        links=links.kept(),  # counts links.cut
+        links=links.kept(),  # also counts links.cut
         links_cut=links.cut,
         links_nofollow=len(found.withdrawn),
         links_foreign=links.foreign,
@@ -231,7 +237,7 @@ def _look(tree: LexborHTMLParser, addressees: frozenset[str], *, obeys: bool) ->
     language = (root.attributes.get("lang") if root else None) or ""
     found = _TreeValues(addressees=addressees, obeys=obeys, language=language.strip())
     references = found.references
-    # A selector for frames adds half of the query's time, so only framesets use it.
+    # Frames would add half of the query's time, so only framesets are queried for them.
     for node in tree.css(_QUERY if tree.css_first("frameset") is None else _FRAMES_QUERY):
         tag, attributes = node.tag, node.attributes
         if tag not in _LINKING:
@@ -254,7 +260,7 @@ def _collect_other(
             found.base = (attributes["href"] or "") if found.base is None else found.base
         case "link" if "href" in attributes:
             _collect_link(found, _words(attributes.get("rel")), attributes["href"])
-        # the query also finds `meta` with `href` and no `content`
+        # The query also finds `meta` with `href` and without `content`
         case "meta" if "content" in attributes:
             _collect_meta(found, attributes)
         case "frame" if "src" in attributes:
@@ -272,13 +278,13 @@ def _collect_header_links(found: _TreeValues, header: str, url: str) -> None:
 
 
 def _reference(attributes: _Attributes) -> str:
-    """Return the reference of a link. Old SVG has `xlink:href` (SVG 2, 16.2)."""
+    """Return the reference of a link. Old SVG uses `xlink:href` instead of `href` (SVG 2, 16.2)."""
     name = "href" if "href" in attributes else _XLINK
     return attributes.get(name) or ""
 
 
 def _is_in_svg(node: LexborNode) -> bool:
-    """Whether a title belongs to a drawing. The title of a page is rarely nested deeply."""
+    """Whether a title belongs to a drawing (SVG). Only the nearest ancestors are checked."""
     parent = node.parent
     for _ in range(_TITLE_PARENTS):
         if parent is None or parent.tag == "svg":
@@ -306,7 +312,10 @@ def _collect_meta(found: _TreeValues, attributes: _Attributes) -> None:
 
 
 def _examples(references: list[str], base: str | None, tracking: frozenset[str]) -> tuple[str, ...]:
-    """Resolve the first of some references. References that are no web addresses are left out."""
+    """Return the URLs of the first references as examples.
+
+    References that are no web URLs are skipped.
+    """
     looked_at = references[: 2 * WITHDRAWN_SHOWN]
     urls = (resolved(one, base, tracking=tracking) for one in looked_at)
     return tuple(dict.fromkeys(url for url in urls if url is not None))[:WITHDRAWN_SHOWN]

@@ -1,7 +1,7 @@
-r"""Redact personal data: e-mail addresses and phone numbers become `[email]` and `[phone]`.
+"""Redact personal data: e-mail addresses and phone numbers become `[email]` and `[phone]`.
 
-Redaction is idempotent. Text without matches is returned unchanged. RE2 runs in linear time. Each
-candidate is checked individually.
+Redacting a text twice changes nothing more. A text without matches is returned unchanged. RE2 finds
+candidates in linear time, and each candidate is then checked.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from orbweaver.model.url_patterns import automaton
 
 EMAIL, PHONE = "email", "phone"
 KINDS = (EMAIL, PHONE)
-# Limit per automaton.
+# Limit of RE2's memory per pattern.
 MEMORY_BYTES = 16 * 1024 * 1024
-# Maximum number of matches of each form per text, which are checked in 3 to 10 us each. The rest of
-# the text is removed.
+# Maximum number of candidates of each pattern per text. Checking one takes 3 to 10 us. The text
+# after the last one is removed.
 JUDGED_MAX = 30_000
 LEFT_OUT = b"[the rest is left out: too many addresses and numbers]"
 
@@ -44,11 +44,12 @@ _DOT = (
 # `mailto:` references are redacted as well. Not redacted: obfuscated addresses ("jo at example dot
 # org"), quoted ones ("jo b"@…), addresses split by tags, versions (`react@18.2.0`).
 
-# Scripts without spaces between words, where the text before an address does not belong to it.
+# Scripts without spaces between words. In them, the text directly before an address is not a part
+# of it.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _SPACED_LETTER = rf"[^\P{{L}}{_UNSPACED}]".encode()
 _MARKS = (b"@", b"\xef\xbc\xa0", b"64", b"40", b"commat", b"%EF%BC%A0", b"65312")
-# No top-level domain has such a name. Images for dense screens are called `name@2x.png`.
+# Suffixes that are no top-level domain. Images for dense screens are called `name@2x.png`.
 _IMAGES = (b".png", b".jpg", b".jpeg", b".gif", b".webp", b".avif", b".svg", b".bmp", b".ico")
 
 
@@ -59,7 +60,8 @@ def _address(letter: bytes) -> bytes:
     return local + rb"+" + _AT + label + rb"+(?:" + _DOT + label + rb"+)*" + _DOT + top
 
 
-# The second pattern finds addresses in the other scripts, which the first does not match.
+# The first pattern does not match letters of `_UNSPACED`, so the second pattern finds addresses
+# with such letters.
 _ADDRESSES = (_address(_SPACED_LETTER), _address(rb"\p{L}"))
 
 
@@ -87,14 +89,15 @@ _LABEL = (
     rb"|fax|mobile|mobil|m\x{f3}vil|handy|cell|hotline|whatsapp)[.:]{1,2}"
 )
 _NUMBER = rb"(^|[^\p{L}\p{N}])(" + _LABEL + _SPACE + rb"?)?(" + _RUN + b")"
-# Uses Python's `re` without backtracking, because RE2 takes 0.5 us a byte to locate groups.
+# Uses Python's `re` with possessive quantifiers, because RE2 takes 0.5 us a byte to locate groups.
 _REFERENCE = re.compile(
     rb"\b((?:tel|callto|sms|fax):(?://)?|wa\.me/)"
     rb"((?:[-+0-9A-Za-z().*#%;=_/~]|(?:[ ]|\xc2\xa0)[-+(0-9]|&#?[0-9A-Za-z]{1,8};){3,80}+)",
     re.IGNORECASE,
 )
 _REFERENCE_MARKS = (b"tel:", b"callto:", b"sms:", b"fax:", b"wa.me/")
-# A bracket may end an earlier redaction, which must not be redacted again.
+# Characters next to a run of digits that is no phone number. A "]" can be the end of a redaction,
+# which must not be redacted again.
 _BEFORE, _AFTER = frozenset(b"].-_/=%@#~$&+*\\"), frozenset(b"-_=%@#~$*")
 _CLOCK = frozenset({b"]"} | {b"%d" % digit for digit in range(10)})
 
@@ -120,10 +123,11 @@ TWO, PAIRS = 2, 5
 def _is_phone(run: str, *, said: bool) -> bool:
     """Return True if a run of digits is a phone number. `said`: a label ("Tel.") precedes it.
 
-    It is international (`+` or `00` and 8 to 15 digits), labelled (6 to 15 digits), national with
-    an area code in parentheses that is not a year (8 to 13 digits), North American (3-3-4), Chinese
-    (3-4-4), or national with a 0. Prices, years, IP addresses, versions, ISBNs and ISSNs have other
-    groups. Numbers without `+`, 0 or a label (`912 345 678`) are ambiguous and stay.
+    Phone numbers are: international (`+` or `00` and 8 to 15 digits), labelled (6 to 15 digits),
+    with an area code in parentheses that is not a year (8 to 13 digits), North American (3-3-4),
+    Chinese (3-4-4), or national with a 0. Prices, years, IP addresses, versions, ISBNs and ISSNs
+    have other groups. Numbers without `+`, 0 or a label (`912 345 678`) are ambiguous and not
+    redacted.
     """
     groups = _GROUP.findall(run)
     digits = "".join(groups)
@@ -143,21 +147,21 @@ def _is_phone(run: str, *, said: bool) -> bool:
 
 
 def _is_national(run: str, groups: list[str]) -> bool:
-    """Whether digits begin with a single 0 and have the length and groups of a phone number."""
+    """Whether digits begin with a single 0, and their groups are usual for phone numbers."""
     lengths = [len(group) for group in groups]
     if groups[0][0] != "0" or groups[0][:2] == "00" or len(groups) == 1:
         return False
-    # ISBNs and EANs begin with a group of a single 0.
+    # ISBNs and EANs begin with a group that is only a 0.
     if lengths[0] == 1 or not NATIONAL_MIN <= sum(lengths) <= NATIONAL_MAX:
         return False
-    # A hyphen between five and four digits is a postal code.
+    # Five digits, a hyphen and four digits are a postal code.
     if len(groups) == TWO:
         return "." not in run and not (lengths == [5, 4] and "-" in run)
-    # Pairs are French numbers, unless they count up.
+    # Pairs of digits are French numbers, unless each pair is one more than the previous pair.
     if set(lengths) == {TWO}:
         steps = {int(two) - int(one) for one, two in pairwise(groups)}
         return len(groups) == PAIRS and steps != {1}
-    # Excludes rows of small numbers and IP addresses with leading zeros.
+    # This excludes rows of small numbers, and IP addresses with leading zeros.
     return max(lengths) > TWO and lengths != [3, 3, 3, 3]
 
 
@@ -167,7 +171,7 @@ def _normalized(run: bytes) -> str:
 
 
 def _phone(found: Any) -> bytes:
-    """Replace a run of digits if it is a separate phone number, and no part of a time of day."""
+    """Replace a run of digits if it is a separate phone number, and not part of a time of day."""
     html, (start, end) = found.string, found.span(3)
     before, after = html[start - 1 : start] if start else b"", html[end : end + 1]
     whole, run = found.group(), found.group(3)
@@ -185,7 +189,7 @@ def _phone(found: Any) -> bytes:
 
 
 def _reference(found: Any) -> bytes:
-    """Replace the content of a `tel:`, `sms:` or `wa.me/` reference if it has enough digits."""
+    """Replace the number in a `tel:`, `sms:` or `wa.me/` reference if it has enough digits."""
     held: bytes = found.group(2)
     digits = sum(byte in b"0123456789" for byte in held)
     return found.group(1) + b"[phone]" if digits >= REFERENCE_MIN else bytes(found.group())
@@ -201,7 +205,10 @@ def redact(text: str, kinds: Collection[str]) -> str:
 
 
 def redact_bytes(html: bytes, kinds: Collection[str]) -> bytes:
-    """Redact a page or text in UTF-8. Tags and quotes stay as they are."""
+    """Redact a page or text in UTF-8. `kinds`: `email`, `phone`.
+
+    Tags and quotes are not changed.
+    """
     if EMAIL in kinds and any(mark in html for mark in _MARKS):
         for pattern in _ADDRESSES:
             html = _replaced(_compiled(pattern), _email, html)
@@ -214,7 +221,7 @@ def redact_bytes(html: bytes, kinds: Collection[str]) -> bytes:
 
 
 def _replaced(pattern: Any, replace: Callable[[Any], bytes], html: bytes) -> bytes:
-    """Replace the matches of a pattern. Removes the text after `JUDGED_MAX` matches."""
+    """Replace the matches of a pattern. The text after `JUDGED_MAX` matches is removed."""
     pieces: list[bytes] = []
     end = 0
     for place, found in enumerate(pattern.finditer(html)):

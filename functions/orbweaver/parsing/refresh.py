@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# A refresh within this time is a redirect: a page cannot be read in it, and sites that cannot set a
-# status redirect this way. A later one ("this page has moved") is a link.
+# A refresh within this time is a redirect: people cannot read the page in this time, and sites that
+# cannot set a status redirect in this way. A refresh after a longer time ("this page has moved") is
+# a link.
 REFRESH_S_MAX = 10
 _CHARS_MAX = 10_000
 _SECONDS_CHARS_MAX = 9
@@ -23,14 +24,14 @@ _URL = re.compile(r"url[\t\n\f\r ]*+=[\t\n\f\r ]*+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
-    """A refresh. Without `reference` the page reloads itself."""
+    """A refresh after `delay_s` seconds. Without `reference`, the page reloads itself."""
 
     delay_s: int
     reference: str | None = None
 
     @property
     def redirects(self) -> bool:
-        """Whether it is a redirect rather than a link."""
+        """Whether the refresh is a redirect. Otherwise it is a link."""
         return self.delay_s <= REFRESH_S_MAX
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-# Directives with a value after a colon. Any other word before a colon is an agent's name.
+# Directives with a value after a colon. A word before a colon that is not in this list is an
+# agent's name.
 _VALUED = ("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after")
-# Addressees: all crawlers, and this product.
+# Addressees of directives: all crawlers, and this product.
 EVERYBODY, PRODUCT = "robots", "orbweaver"
 SEPARATORS = re.compile("[,;]")
 
@@ -20,7 +21,7 @@ def wishes_of(
     for part in SEPARATORS.split(robots_tag.lower()):
         name, colon, directive = part.partition(":")
         if colon and is_agent(name):
-            addressee = name.strip()  # also applies to the directives that follow
+            addressee = name.strip()  # also the addressee of the directives that follow
         if addressee in addressees or addressee == "*":
             wishes.add((directive if colon else name).strip())
     return wishes
@@ -28,6 +29,7 @@ def wishes_of(
 
 def is_agent(name: str) -> bool:
     """Whether the word before a colon in X-Robots-Tag is an agent's name, not a directive."""
-    # The date of `unavailable_after` has colons and may have a comma, but also spaces.
+    # The date of `unavailable_after` contains colons and possibly a comma, but it also contains
+    # spaces. An agent's name has none.
     name = name.strip().lower()
     return name not in _VALUED and not any(char in name for char in " ,\t")

@@ -1,8 +1,8 @@
 """Read the entries of a sitemap: pages, child sitemaps, and modification times.
 
 Formats: XML (sitemaps.org), text with one URL a line, RSS 2.0 and Atom (RFC 4287), each optionally
-gzipped. The bytes decide the format, because servers send unreliable types. Never raises on bad
-input. A file that breaks off or exceeds a limit yields the entries before that point.
+gzipped. The bytes decide the format, because servers send unreliable types. Bad input never raises
+an exception. A file that ends early or exceeds a limit gives the entries before that point.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
 from orbweaver.parsing.sitemap_text import Spoiled, texts
 from orbweaver.parsing.sitemap_xml import XmlItem, XmlReader
 
-# A file lists at most this number of URLs (sitemaps.org). More are counted as cut.
+# Maximum number of URLs of a file (sitemaps.org). Further URLs are counted as cut.
 ENTRIES_MAX = 50_000
-# More references are counted up to this number, then reading stops.
+# Up to this number, further URLs are counted. Then reading stops.
 LISTED_MAX = 60_000
 LINE_CHARS_MAX = 8_192
-# A text without a URL in this many lines is not a sitemap.
+# If this many lines of a text contain no URL, it is not a sitemap.
 BLIND_LINES_MAX = 1_000
 DATE_CHARS_MAX = 60
 _NO_PARAMETERS: frozenset[str] = frozenset()
 
 
-# Skips blank lines without a match for each.
+# Matches a line. Blank lines are skipped without a match for each.
 _LINE = re.compile(r"\S[^\n]*+")
 
 
@@ -61,9 +61,10 @@ class SitemapEntry:
 class Sitemap:
     """A part of a sitemap: its pages, and the child sitemaps of an index, in file order.
 
-    `listed` counts the references read so far from the file's beginning. `more` means that others
-    follow this part. `dropped` counts references of this part that are invalid or over the limit.
-    `problem` is the reason why the rest could not be read.
+    `listed` counts the references from the beginning of the file to the end of this part. `more`
+    means that the file has references after this part. `dropped` counts references of this part
+    that are invalid or over the limit. `problem` is the reason why the file could not be read to
+    its end.
     """
 
     format: SitemapFormat | None
@@ -76,12 +77,15 @@ class Sitemap:
 
     @property
     def usable(self) -> bool:
-        """Whether this is a sitemap. An empty file is one, unless it broke before its first URL."""
+        """Whether the file is a sitemap.
+
+        A broken file is one only if it has a URL before the problem.
+        """
         return self.format is not None and (self.listed > 0 or self.problem is None)
 
 
 class _PartComplete(Exception):
-    """Ends the reading, because the requested part is complete."""
+    """Stops reading, because the requested part is complete."""
 
 
 class _Reader(Protocol):
@@ -98,10 +102,10 @@ def read(
     count: int = ENTRIES_MAX,
     tracking: frozenset[str] = TRACKING_PARAMETERS,
 ) -> Sitemap:
-    """Read `count` references after the first `first` ones of a sitemap found at `url`.
+    """Read a part of a sitemap found at `url`: `count` references after the first `first` ones.
 
-    Unusable references count, too. A URL must be absolute. URLs of feeds may be relative to the
-    feed or its `xml:base`.
+    Invalid references count, too. URLs must be absolute, except in feeds: there they may be
+    relative to the feed or its `xml:base`. `tracking`: parameters to remove from URLs.
     """
     found = _SitemapPart(url, first, count, tracking)
     reader: _Reader | None = None
@@ -134,7 +138,8 @@ class _SitemapPart:
         self._url = url
         self._first = first
         self._end = min(first + count, ENTRIES_MAX)
-        # Whether no line was a URL so far. Earlier parts were checked when they were read.
+        # True while no line was a URL. A part that is not the first was checked when the first part
+        # was read.
         self.blind = first == 0
         self._entries: dict[str, SitemapEntry] = {}
         self._sitemaps: dict[str, SitemapEntry] = {}
@@ -152,7 +157,11 @@ class _SitemapPart:
         base: str | None = None,
         surplus: int = 0,
     ) -> None:
-        """Add the next reference of the file. `surplus` counts further references of the item."""
+        """Add the next reference of the file.
+
+        `surplus` is the number of further references of the same item. `base` resolves a relative
+        reference.
+        """
         place = self._listed
         self._listed += 1
         if place < self._first:
@@ -192,7 +201,7 @@ class _SitemapPart:
             for reference in bases:
                 with contextlib.suppress(ValueError):
                     base = canonicalize(reference, base, tracking=_NO_PARAMETERS)
-            self._bases = {bases: base}  # consecutive entries mostly have the same base
+            self._bases = {bases: base}  # consecutive entries usually have the same base
         return self._bases[bases]
 
     def sitemap(self, format_: SitemapFormat | None, problem: str | None) -> Sitemap:
@@ -218,7 +227,7 @@ class _TextReader:
         end = text.rfind("\n") + 1
         for line in _LINE.findall(text, 0, end):
             self._add(line)
-        # The rest of an overlong line stays too long to be a valid URL.
+        # An incomplete line is kept for the next piece, up to a length that is too long for a URL.
         self._rest = text[end : end + LINE_CHARS_MAX]
 
     def close(self) -> None:
@@ -252,8 +261,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def moment_ms(text: str) -> int | None:
     """Return the last moment that a date can mean, in ms. None if it is invalid or before 1970.
 
-    Dates are W3C (NOTE-datetime: sitemaps, Atom) or RFC 822 (RSS). A day, month or year ends with
-    its last millisecond, so a page changed on that day is not considered older.
+    Dates are W3C (NOTE-datetime: sitemaps, Atom) or RFC 822 (RSS). A day, month or year means its
+    last millisecond, so that a page that changed on that day counts as changed.
     """
     text = text.strip()
     if not text or len(text) > DATE_CHARS_MAX:
@@ -292,7 +301,7 @@ def _w3c(
 
 
 def _zone(zone: str | None) -> timezone:
-    """Parse `Z`, `+01:00`, `+0100` or `+01`. A time without zone is UTC."""
+    """Parse a time zone: `Z`, `+01:00`, `+0100` or `+01`. A time without a zone is UTC."""
     if zone is None or zone in "Zz":
         return UTC
     minutes = int(zone[1:3]) * 60 + int(zone[3:].lstrip(":") or 0)

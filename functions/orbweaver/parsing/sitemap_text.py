@@ -1,4 +1,4 @@
-"""Decode the body of a sitemap in pieces of 64 KiB: gunzipped, as text, with limits."""
+"""Decode the body of a sitemap in pieces of 64 KiB: gunzip it, convert it to text, apply limits."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import webencodings
 
 from orbweaver.parsing.charset import UTF_8, as_decoded, prescan
 
-# Limit of sitemaps.org.
+# Limit of sitemaps.org for a decompressed file.
 DECODED_BYTES_MAX = 50 * 1024 * 1024
 PIECE_BYTES = 65_536
-# A body that expands more is a decompression bomb. Real ones expand 10 to 60 times.
+# A body that expands by a larger factor is a decompression bomb. Real sitemaps expand by 10 to 60.
 RATIO_MAX = 200
 RATIO_FREE_BYTES = 1024 * 1024
 MEMBERS_MAX = 1_000
 HEAD_BYTES = 1_024
 
 _GZIP = b"\x1f\x8b"
-# Charset by the first bytes (byte order mark, zeros of UTF-16), in order of priority. Then the XML
-# declaration counts, otherwise the body is UTF-8. Undecodable bytes become U+FFFD.
+# Charset by the first bytes (byte order mark, zeros of UTF-16), in order of priority. Without such
+# bytes the XML declaration counts, otherwise the body is UTF-8. Undecodable bytes become U+FFFD.
 _BEGINS = {
     codecs.BOM_UTF8: UTF_8,
     codecs.BOM_UTF16_BE: "utf-16be",
@@ -39,7 +39,7 @@ _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 
 
 class Spoiled(Exception):
-    """The rest of a file is unusable. The message contains the reason."""
+    """The remaining part of a file is unusable. The message contains the reason."""
 
 
 class Ampersands:
@@ -50,7 +50,7 @@ class Ampersands:
         self._cdata = False
 
     def feed(self, text: str) -> str:
-        """Add a piece. Returns the text that later pieces cannot change."""
+        """Add a piece. Returns the escaped text that further pieces cannot change."""
         return self._escape_bare(self._kept + text, last=False)
 
     def rest(self) -> str:
@@ -77,7 +77,10 @@ class Ampersands:
 
 
 def _final_length(piece: str, mark: str, *, entities: bool) -> int:
-    """Return the length of the prefix whose meaning later input cannot change."""
+    """Return the length of the beginning of `piece` that later input cannot change.
+
+    `mark` may begin at its end, and with `entities` also a character reference.
+    """
     size = len(piece)
     for chars in range(min(len(mark) - 1, size), 0, -1):
         if mark.startswith(piece[-chars:]):
@@ -91,7 +94,7 @@ def _final_length(piece: str, mark: str, *, entities: bool) -> int:
 
 
 def texts(body: bytes) -> Iterator[str]:
-    """Yield a body's text. Raises Spoiled after the last usable piece."""
+    """Yield a body's text in pieces. If a later piece is unusable, raises Spoiled at that point."""
     pieces = _gunzipped(body) if body.startswith(_GZIP) else _sliced(body)
     decoder: codecs.IncrementalDecoder | None = None
     name = UTF_8
@@ -130,7 +133,7 @@ def _gunzipped(body: bytes) -> Iterator[bytes]:
 
 
 class _Gzip:
-    """A stream of gzip members. `over`: the following bytes are no member and are ignored."""
+    """A stream of gzip members. `over`: the next bytes are no gzip member and are ignored."""
 
     def __init__(self) -> None:
         self.decoder = _member()

@@ -1,6 +1,6 @@
 """Parse the items of an XML sitemap with expat, without a tree, entities or external resources.
 
-Memory and time do not depend on the file. A bare `&` is a literal character, because handwritten
+Memory and time per byte have fixed limits. A bare `&` is a literal character, because handwritten
 sitemaps contain many. Any other violation of well-formedness stops the reading.
 """
 
@@ -14,9 +14,9 @@ from xml.parsers import expat
 from orbweaver.parsing.sitemap_text import Ampersands, Spoiled
 from orbweaver.parsing.sniffing import HTML_TYPES
 
-# Limited, because expat keeps all elements, names and tags in memory.
+# Limits of elements, names and tags, because expat keeps all of them in memory.
 DEPTH_MAX = 50
-# About 20 for each of 50,000 URLs. 50 MiB have room for no more with content.
+# About 20 for each of 50,000 URLs. 50 MiB cannot contain more elements with content.
 ELEMENTS_MAX = 1_000_000
 NAMES_MAX = 1_000
 TAG_BYTES_MAX = 256 * 1024
@@ -24,7 +24,8 @@ TEXT_CHARS_MAX = 8_192
 
 ROOTS = frozenset({"urlset", "sitemapindex", "rss", "rdf", "feed"})
 _LISTED = frozenset({"url", "sitemap"})
-# The root decides which elements are items. `url` is no item in a feed, where an `image` has one.
+# Elements that are items, by the root element. `url` is no item in a feed, because an `image` of a
+# feed has a `url`.
 ITEMS = {
     "urlset": _LISTED,
     "sitemapindex": _LISTED,
@@ -32,27 +33,29 @@ ITEMS = {
     "rdf": frozenset({"item"}),
     "feed": frozenset({"entry"}),
 }
-# The first with a text is an item's reference. `link` of an Atom entry is the `href` of the first
-# `alternate` with an HTML type, or of the first one. The last is the text of the item itself.
+# Elements with an item's reference. The first of these that has a text counts. For an Atom entry,
+# `link` is the `href` of the first `alternate` with an HTML type, or else of the first `alternate`.
+# "" is the text of the item itself.
 _REFERENCES = ("loc", "link", "guid", "")
 _DATES = ("lastmod", "pubdate", "updated", "published")
 _FIELDS = frozenset({*_REFERENCES, *_DATES})
-# Characters that XML 1.0 forbids and feeds contain.
+# Characters that XML 1.0 forbids, but that feeds contain.
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 @dataclass(slots=True)
 class XmlItem:
-    """A URL of a file while it is read: element name and texts of its fields."""
+    """A URL of a file while the file is read: element name and texts of its fields."""
 
     label: str
     texts: dict[str, list[str]] = field(default_factory=dict)
     chars_left: int = TEXT_CHARS_MAX
-    # Base URLs (`xml:base`) of its reference, from the outside in (RFC 4287, 2; XML Base), and the
-    # number of further references. An item has one `loc` (sitemaps.org), so others are surplus.
+    # Base URLs (`xml:base`) of the item's reference, from the outermost element inwards (RFC 4287,
+    # 2; XML Base). `surplus` is the number of further references: an item has only one `loc`
+    # (sitemaps.org).
     bases: tuple[str, ...] = ()
     surplus: int = 0
-    # Whether its reference is an alternate with an HTML type.
+    # True if the item's reference is an alternate with an HTML type.
     has_page: bool = False
 
     @property
@@ -61,7 +64,10 @@ class XmlItem:
 
     @property
     def relative(self) -> bool:
-        """Whether the reference may be relative, as a feed's `link`. A `guid` need not be a URL."""
+        """Whether the reference is allowed to be relative, as a feed's `link` is.
+
+        A `guid` is not.
+        """
         return self.label in ("item", "entry") and bool(self._text("link"))
 
     @property
@@ -73,7 +79,10 @@ class XmlItem:
 
 
 class XmlReader:
-    """Parses a file and passes each completed item to a callback. `root` is the root's name."""
+    """Parses a file and passes each completed item to the callback `take`.
+
+    `root` is the name of the root element.
+    """
 
     def __init__(self, take: Callable[[XmlItem], None]) -> None:
         self.root = ""
@@ -87,12 +96,12 @@ class XmlReader:
         self._item_depth = 0
         self._into: list[str] | None = None
         self._items: frozenset[str] = frozenset()
-        self._bases: list[tuple[int, str]] = []  # with the depth of the element
+        self._bases: list[tuple[int, str]] = []  # each with the depth of its element
         self._ampersands = Ampersands()
         self._fed = 0
         parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
-        parser.UseForeignDTD(True)  # Unknown entities are omitted, and are no error.
+        parser.UseForeignDTD(True)  # Unknown entities are omitted instead of being errors.
         parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
@@ -105,7 +114,7 @@ class XmlReader:
         piece = text.encode("utf-8", "replace")
         self._fed += len(piece)
         self._parse(piece, last=False)
-        # Unprocessed input is one tag or comment, which expat keeps in memory.
+        # Unprocessed input is an incomplete tag or comment, which expat keeps in memory.
         if self._fed - self._parser.CurrentByteIndex > TAG_BYTES_MAX:
             raise Spoiled(f"a tag of more than {TAG_BYTES_MAX:,} bytes")
 
@@ -121,8 +130,8 @@ class XmlReader:
 
     def _doctype(self, _name: str, _system: object, _public: object, internal: int) -> None:
         if internal:
-            # An internal DTD subset is the source of entities and default attributes, so it stops
-            # the reading. An external one is never loaded. So nothing expands and no server is
+            # An internal DTD subset can define entities and default attributes, so it stops the
+            # reading. An external DTD is never loaded. So no entity expands and no server is
             # contacted (XXE, billion laughs).
             raise Spoiled("it has a document type of its own")
 
@@ -160,8 +169,9 @@ class XmlReader:
             self.root = label
             self._items = ITEMS[label]
             self._prefix = prefix
-        # Names without a prefix or with the root's prefix count, so namespaces may be wrong or
-        # missing. Others are extensions (`image:loc`, `xhtml:link`). No element's name has a space.
+        # Names without a prefix or with the root's prefix count. So a wrong or missing namespace
+        # does not matter. All other names are extensions (`image:loc`, `xhtml:link`) and get the
+        # label " ", which matches nothing.
         self._labels[name] = label if prefix in ("", self._prefix) else " "
         self._check_names()
         return self._labels[name]
@@ -177,7 +187,7 @@ class XmlReader:
             _take_alternate(item, attributes, bases)
             return
         if label in item.texts:
-            self._into = None  # the first one counts
+            self._into = None  # only the first value counts
             item.surplus += label == "loc"
             return
         if label in _REFERENCES:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from orbweaver.parsing.media_type import parse
 
-# `xtractmime` (0.2.1) is no alternative. It fails 52 of the 74 vectors of the Web Platform Tests
-# and 115 of the 286 cases in `tests/unit/parsing/test_sniffing.py`, raises IndexError for a body of
-# three tabs, and takes 0.4 ms for plain text instead of 2 µs.
-HEAD_BYTES = 1_445  # the standard's "resource header"
+# The package `xtractmime` (0.2.1) is no alternative. It fails 52 of the 74 vectors of the Web
+# Platform Tests and 115 of the 286 cases in `tests/unit/parsing/test_sniffing.py`, raises
+# IndexError for a body of three tabs, and takes 0.4 ms for plain text instead of 2 µs.
+HEAD_BYTES = 1_445  # size of the standard's "resource header"
 HTML, XHTML, XML, TEXT = "text/html", "application/xhtml+xml", "text/xml", "text/plain"
 BINARY = "application/octet-stream"
 HTML_TYPES = frozenset({HTML, XHTML})
-# Accepts bodies of any type (RFC 9110, section 12.5.1).
+# Accept header that accepts bodies of any type (RFC 9110, section 12.5.1).
 ANY_TYPE = "*/*"
 UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*"})
 VAGUE = UNKNOWN | {BINARY, TEXT}
@@ -45,7 +45,7 @@ _SIGNATURES = (
     (rb"\x7fELF|MZ|\x00asm", BINARY),
 )
 _KNOWN = tuple((re.compile(pattern), kind) for pattern, kind in _SIGNATURES)
-# The standard's list, and other tags at the beginning of pages without a head.
+# Tags in the standard's list, and further tags at the beginning of pages without a head.
 _TAGS = (
     rb"!DOCTYPE HTML|HTML|HEAD|SCRIPT|IFRAME|H1|DIV|FONT|TABLE|A|STYLE|TITLE|B|BODY|BR|P"
     rb"|META|LINK|BASE|CENTER|H2|HEADER|MAIN|NAV|SPAN|UL|NOSCRIPT"
@@ -63,20 +63,23 @@ _UTF_8_MARK, _UTF_16_MARKS = b"\xef\xbb\xbf", (b"\xfe\xff", b"\xff\xfe")
 
 
 def kind_of(headers: Mapping[str, str], head: bytes) -> str:
-    """Return the type of a body that begins with `head`. An empty, undeclared body is HTML."""
+    """Return the media type of a body that begins with `head`.
+
+    An empty body without a declared type is HTML.
+    """
     declared = declared_in(headers)
     head = head[:HEAD_BYTES]
-    # Declared HTML is binary if it begins as a known binary format, or has bytes that no text
-    # contains and no tag.
+    # A body declared as HTML is binary in two cases: it begins like a known binary format, or it
+    # has bytes that no text contains and no tag.
     if declared in HTML_TYPES:
         return _binary_type(head) or declared
     if declared not in VAGUE:
         return declared
-    # `nosniff` is obeyed, and an attachment is not a page.
+    # A body with the header `nosniff` and an attachment are never detected as a page.
     final = "nosniff" in headers.get("x-content-type-options", "").lower()
     saved = headers.get("content-disposition", "").lower().lstrip().startswith("attachment")
-    # `text/plain` stays (section 7.2), unless the body begins with a doctype or an `html` tag.
-    # Servers send it for unknown suffixes.
+    # `text/plain` is kept (section 7.2), unless the body begins with a doctype or an `html` tag.
+    # Servers send `text/plain` for unknown suffixes.
     if declared == TEXT:
         page = not final and not saved and _PAGE.match(_without_mark(head))
         return HTML if page else _binary_type(head) or TEXT
@@ -101,17 +104,17 @@ def _sniff_undeclared(head: bytes, *, scriptable: bool) -> str:
 
 
 def _binary_type(head: bytes) -> str | None:
-    """Return the binary format of the bytes. None if they may be text in any charset."""
+    """Return the binary format of the bytes. None if they can be text in any charset."""
     strange = bool(head.translate(None, _OF_TEXT))
     if head.startswith((_UTF_8_MARK, *_UTF_16_MARKS)):
         return None
     if not strange and not head.startswith(_PLAIN):
         return None
     for pattern, kind in _KNOWN:
-        # A signature of letters alone may begin a text ("BMW is ...").
+        # A text can begin with the letters of a signature ("BMW is ...").
         if pattern.match(head) and (strange or kind in {"application/pdf", "image/jpeg"}):
             return kind
-    # UTF-16 without a mark is full of zeros and has tags.
+    # UTF-16 without a byte order mark contains many zeros, and has tags.
     return BINARY if strange and not _TAG.search(head.replace(b"\0", b"")) else None
 
 

@@ -1,8 +1,8 @@
 """Detect "not found" pages with status 200.
 
 Such a page has a "not found" title in one of many languages, and little text. An article about such
-pages has more text. The result is a guess, so nothing is lost: the page counts as fetched with the
-reason `soft_404`, and its links are followed.
+pages has more text. The result is a guess, so nothing is omitted: the page counts as fetched with
+the reason `soft_404`, and its links are followed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from orbweaver.parsing.html_scan import text_of
 from orbweaver.parsing.page import Page
 
 TEXT_CHARS_MAX = 3_000
-# A longer page is not a notice.
+# A larger page is never such a page.
 HTML_BYTES_MAX = 1024 * 1024
 LOOK_BYTES = 65_536
 _WORDS = r"""
@@ -34,7 +34,7 @@ _WORDS = r"""
     | ページが?(?:見つかりません|存在しません) | 페이지를\ 찾을\ 수\ 없습니다
 """
 _TITLE = re.compile(_WORDS, re.VERBOSE | re.IGNORECASE)
-# Every matching title contains one of these. Testing them first takes a tenth of the time. They
+# Each title that matches contains one of these. Testing them first takes a tenth of the time. They
 # contain no letter with other case variants (i, k, s).
 _HINTS_TEXT = """
     404 found page ex gefunden encontrada trovata gevonden dan funnet fundet vua znalez trona
@@ -48,7 +48,7 @@ def is_missing(page: Page) -> bool:
 
 
 def _is_short(html: bytes) -> bool:
-    # The beginning of a large page is checked first.
+    # Check the beginning of a large page first, because most pages have enough text there.
     if len(text_of(html[:LOOK_BYTES])) > TEXT_CHARS_MAX:
         return False
     return len(html) <= LOOK_BYTES or (

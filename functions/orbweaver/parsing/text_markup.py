@@ -1,4 +1,4 @@
-"""Rewrite elements of a tree whose text would change its meaning in Markdown or plain text."""
+"""Rewrite elements of a page whose text would change its meaning in Markdown or plain text."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Marks are Unicode noncharacters, which do not occur in text: definition (main_text.py), list
-# separator, backslash, formula, number of a list item. `unmarked` replaces them in the output of
-# the library (html-to-markdown).
+# Characters that mark a position in the text. They are Unicode noncharacters, which do not occur in
+# texts. Marks: definition (main_text.py), list separator, backslash, formula, number of a list
+# item. `unmarked` replaces them in the output of the library (html-to-markdown).
 DEFINED, _APART, _BACKSLASH, _FORMULA, _NUMBER = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
-# Beginning of an index (`x_i`). An escape must not separate it from its base.
+# Mark before an index (`x_i`), which becomes "_". An escape must not come between the base and the
+# index.
 _LOWERED = "\ufdd5"
 MARKS = re.compile("[\ufdd0-\ufdd5]")
 MARK_BYTES = re.compile(rb"\xef\xb7[\x90-\x95]")
 
 _TEX = re.compile(r"math/(?:tex|latex|asciimath)\b", re.IGNORECASE)
 _DISPLAY = re.compile(r"mode\s*=\s*display", re.IGNORECASE)
-# The preview that MathJax shows before its script.
+# Class of the preview that MathJax shows before its script.
 _SHOWN = re.compile(r"\bMathJax")
 _FORMULA_IMAGES = ", ".join(
     f"img.{name}[alt]"
@@ -36,7 +37,7 @@ _FORMULA_IMAGES = ", ".join(
         "mwe-math-fallback-image-display",
     )
 )
-# Superscript letters that are no exponent: 1st, M. Mme, trade marks.
+# Superscript texts that are no exponent: 1st, M. Mme, trade marks.
 _RAISED = _words("st nd rd th er re ère ème eme nde me lle mme tm sm")
 _SIMPLE = re.compile(r"[-+\u2212]?\w+(?:[.,]\d+)?")
 _BASE_END = re.compile(r"[\w)\]}]\Z")
@@ -44,7 +45,8 @@ _NUMBER_MARK = re.compile(f"{_NUMBER}(-?[0-9]+){_NUMBER}")
 _NUMBER_MAX = 999_999_999
 _WHOLE = re.compile(r"\s*([-+]?[0-9]{1,9})")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-# Elements of MathML by number of parts. Placeholders from the number of parts on add parentheses.
+# Text for each MathML element, by tag and number of parts. {0} is the first part. Numbers after the
+# last part mean parts in parentheses: with two parts, {2} is the first part in parentheses.
 _MATH = {
     ("msup", 2): "{0}^{3}",
     ("mover", 2): "{0}^{3}",
@@ -56,7 +58,7 @@ _MATH = {
 }
 _LAZY = ("data-src", "data-original", "data-lazy-src")
 
-# Class that names the language of code: a prefix and a name, or one of these words and a name.
+# A class that contains the name of a code's language after a prefix.
 _PREFIXED = re.compile(
     r"(?:\A|\s)(?:highlight-(?:source-|text-)?|language-|lang[-:]|src-|brush:\s*)"
     r"([a-z0-9+#.-]{1,30})"
@@ -75,7 +77,7 @@ _KNOWN = _words(
     " python3 r rb rs ruby rust scala scheme scss sh shell sql swift tcl toml ts tsx typescript vb"
     " vim xml yaml yml zig"
 )
-# On elements around code, `lang-en` names a human language.
+# In a class of elements around code, these mean a human language (`lang-en`).
 _HUMAN_LANGUAGES = _words("de en es fr it ja ko nl pl pt ru zh")
 _CODE_PARENTS = _words("div figure td tr tbody table span")
 _OUTER_MAX = 4
@@ -85,7 +87,7 @@ _VERBATIM = "|".join(
 )
 _VERBATIM_TAGS = ("<pre", "<code", "<kbd", "<samp", "<tt")
 _LOOKBACK_CHARS = 300
-# Source text without characters that need an escape, then a character that Markdown would read as
+# Text without characters that need an escape, followed by a character that Markdown would read as
 # markup.
 _ESCAPED = re.compile(
     rf"""((?: [^<&_*`~\]{_FORMULA}]++
@@ -96,7 +98,7 @@ _ESCAPED = re.compile(
         )*+) ([&_*`~\]]|\Z)""",
     re.VERBOSE | re.DOTALL,
 )
-# Tests whether any such character exists. The character class comes first, which is fast.
+# Tests whether there is any such character. The character class comes first, which is fast.
 _ESCAPE = re.compile(
     r"""[&_*`~\]](?: (?<=&)(?:lt;[A-Za-z/!?]|amp;\#?[A-Za-z0-9]{1,31};)
         | (?<=_)(?: (?<![^\W_]_) | (?![^\W_(]) ) | (?<=[*`]) | (?<=~)~ | (?<=\])[(\[:] )""",
@@ -105,10 +107,11 @@ _ESCAPE = re.compile(
 
 
 def rewrite_formulas(root: LexborNode, low: bytes) -> None:
-    """Replace formulas by TeX between `$`, before scripts are removed. `low`: page in lower case.
+    """Replace formulas by TeX between `$`, before scripts are removed.
 
-    The source is a MathJax script, a TeX annotation or alternative text of MathML, KaTeX, MediaWiki
-    or an image. MathML without TeX is written in one line.
+    `low` is the page in lower case. The TeX is taken from a MathJax script, from a TeX annotation
+    or alternative text of MathML, or from KaTeX, MediaWiki or an image. MathML without TeX is
+    written in one line.
     """
     if b"math/" in low:
         for script in root.css("script[type*='math/' i]"):
@@ -123,7 +126,7 @@ def rewrite_formulas(root: LexborNode, low: bytes) -> None:
 
 
 def rewrite(root: LexborNode, low: bytes) -> None:
-    """Rewrite elements that a conversion would misread. `low`: the page in lower case."""
+    """Rewrite all elements that the conversion would misread. `low` is the page in lower case."""
     present = {node.tag for node in root.css(_LOOKED_FOR)}
     for tags, rewritten in _REWRITTEN:
         if not present.isdisjoint(tags):
@@ -133,7 +136,7 @@ def rewrite(root: LexborNode, low: bytes) -> None:
 
 
 def escaped(source: str) -> str:
-    """Mark the characters of serialized HTML that Markdown would read as markup."""
+    """Put a mark before each character of serialized HTML that Markdown would read as markup."""
     if all(_is_verbatim(source, found.start()) for found in _ESCAPE.finditer(source)):
         return source
     return _ESCAPED.sub(rf"\1{_BACKSLASH}\2", source).rstrip(_BACKSLASH)
@@ -148,7 +151,7 @@ def _is_verbatim(source: str, at: int) -> bool:
 
 
 def with_numbers(source: str) -> str:
-    """Start a new list in serialized HTML where item numbers are not consecutive."""
+    """In serialized HTML, start a new list wherever the item numbers are not consecutive."""
     if _NUMBER not in source:
         return source
     return _NUMBER_MARK.sub(rf'</ol><p>{_APART}</p><ol start="\1">', source)
@@ -165,7 +168,10 @@ def _joined_lists(text: str) -> str:
 
 
 def _formula(tex: str, *, display: bool) -> str:
-    """Return a formula between marks, so that it is not escaped or read as markup."""
+    """Return a formula between marks, so that it is not escaped or read as markup.
+
+    `display`: it is a paragraph of its own.
+    """
     sign = "$$" if display else "$"
     words = " ".join(MARKS.sub("", tex).split())
     words = (
@@ -216,7 +222,7 @@ def _replace_formula(math: LexborNode, tex: str, attributes: dict[str, str | Non
         if outer is None or outer.tag not in {"span", "mjx-assistive-mml", "mjx-container"}:
             break
         name = outer.attributes.get("class") or ""
-        # KaTeX and MathJax contain a second, visual copy.
+        # The outer elements of KaTeX and MathJax contain a second, visual copy of the formula.
         if outer.text().strip() != words and "katex" not in name and outer.tag[:4] != "mjx-":
             break
         display = display or "katex-display" in name or "display" in outer.attributes
@@ -247,20 +253,20 @@ def _words_of(svg: LexborNode) -> str:
     words = " ".join(" ".join(node.text().split()) for node in svg.css("text"))
     if words:
         return words
-    # The title counts only if there is no more text in the element around the drawing.
+    # The title of a drawing counts only if the drawing is the only text of its parent element.
     title, outer = svg.css_first("title"), svg.parent
     if title is None or outer is None or outer.text().strip() != svg.text().strip():
         return ""
     return " ".join(title.text().split())
 
 
-# `<ruby>` gets each reading in parentheses after its base text.
+# In `<ruby>`, each reading follows its base text in parentheses.
 def _rewrite_ruby(root: LexborNode) -> None:
     for mark in root.css("rp"):
         mark.decompose()
     for ruby in root.css("ruby"):
         bases, readings = ruby.css("rb"), ruby.css("rt")
-        # Some pages list all bases before all readings.
+        # Some pages write all base texts before all readings.
         apart = len(bases) == len(readings) > 1
         for at, reading in enumerate(readings):
             said = reading.text().strip()
@@ -273,7 +279,7 @@ def _rewrite_ruby(root: LexborNode) -> None:
 
 
 def _mark_raised(node: LexborNode) -> None:
-    """Mark exponents (`10^6`) and indices (`x_i`), and put the number of a note in brackets."""
+    """Mark exponents (`10^6`) and indices (`x_i`), and put footnote numbers into brackets."""
     said = node.text().strip()
     before = _neighbour(node, back=True)
     if not any(map(str.isalnum, said)) or before[-1:].isspace() or not before:
@@ -300,7 +306,10 @@ def _mark_raised(node: LexborNode) -> None:
 
 
 def _neighbour(node: LexborNode, *, back: bool) -> str:
-    """Return the text directly before or after an element, across inline elements around it."""
+    """Return the text directly before (`back`) or after an element.
+
+    Inline elements around the element are ignored.
+    """
     at: LexborNode | None = node
     for _ in range(3):
         beside = at and (at.prev if back else at.next)
@@ -312,7 +321,7 @@ def _neighbour(node: LexborNode, *, back: bool) -> str:
     return ""
 
 
-# A list item keeps its number: `value`, `start`, `reversed`.
+# Items of a list keep the numbers that `value`, `start` or `reversed` give them.
 def _rewrite_lists(root: LexborNode) -> None:
     lists = {node.mem_id: node for node in root.css("ol[reversed]")}
     for item in root.css("ol > li[value]"):
@@ -332,7 +341,7 @@ def _rewrite_lists(root: LexborNode) -> None:
 
 
 def _numbers(one: LexborNode, items: list[LexborNode]) -> Iterator[int]:
-    """Number the items of a list (HTML Standard, 4.4.5 and 4.4.8)."""
+    """Yield the number of each item of a list (HTML Standard, 4.4.5 and 4.4.8)."""
     backwards = "reversed" in one.attributes
     start = _integer(one.attributes.get("start"))
     number = start if start is not None else (len(items) if backwards else 1)
@@ -386,7 +395,7 @@ def _rewrite_code(root: LexborNode) -> None:
 
 
 def _flatten(pre: LexborNode) -> None:
-    """Keep only the characters of a `pre`, because a fence contains no markup, and its language."""
+    """Keep only the characters and the language of a `pre`, because fenced code has no markup."""
     language = _language(pre)
     only = pre.child
     if only is None or only.next is not None or not only.is_text_node:
@@ -396,7 +405,7 @@ def _flatten(pre: LexborNode) -> None:
             if not node.text().endswith("\n"):
                 node.insert_after("\n")
         text = pre.text()
-        # A parser drops the first line break.
+        # A line break at the beginning is doubled, because a parser removes the first.
         pre.inner_html = escape(f"\n{text}" if text.startswith("\n") else text, quote=False)
     if "class" in pre.attributes or language:
         pre.attrs["class"] = f"language-{language}" if language else ""
@@ -421,7 +430,7 @@ def _language(pre: LexborNode) -> str:
 
 
 def _language_in_class(attributes: dict[str, str | None], *, bare: bool) -> str:
-    """Return the language that attributes name. `bare`: a class may be the plain name."""
+    """Return the language of code that attributes name. `bare`: the class may be only the name."""
     said = (attributes.get("class") or "").lower()
     for name in ("data-lang", "data-language", "data-code-language"):
         said = (

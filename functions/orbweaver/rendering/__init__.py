@@ -4,10 +4,10 @@ Each request of the browser is paused, and answered by Orbweaver's own fetcher o
 that is not paused fails. So the address guard, robots.txt, slots, identity and byte counts apply to
 all resources of a page.
 
-    task              rendering tasks and results, and the port that answers requests
+    task              defines rendering tasks and results, and the port that answers requests
     request_rules     decides which requests are loaded, answered empty or refused
-    asset_cache       caches scripts and styles that pages share
-    page_scripts      scripts that run in pages
+    asset_cache       caches scripts and styles that several pages use
+    page_scripts      contains the scripts that run in pages
     launch            finds the browser and disables its network by flags
     packed_browser    unpacks the browser in a function's code
     process           starts, watches, kills and reaps browser processes

@@ -1,6 +1,7 @@
-"""Cache scripts and styles that pages share, by URL, in the form of the browser's protocol.
+"""Cache scripts and styles that several pages use, by URL.
 
-Bodies are kept in Base64, because encoding costs 3 ms per megabyte.
+Bodies are kept in Base64, the form of the browser's protocol, because encoding costs 3 ms per
+megabyte.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _OK = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
-    """A file. `body` is in Base64, `bytes` is its decoded size."""
+    """A cached file. `body` is in Base64, `bytes` is the size of the decoded body."""
 
     status: int
     headers: Headers
@@ -31,7 +32,7 @@ class Asset:
 
 
 class AssetCache:
-    """Assets with a limit on their total size. The least recently used are evicted first."""
+    """Cached files with a limit on their total size. The least recently used are evicted first."""
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._bytes_max = bytes_max
@@ -39,7 +40,11 @@ class AssetCache:
         self.bytes = 0
 
     def find(self, url: str, origin: str, now_ms: int) -> Asset | None:
-        """Return a cached file that a page of this origin requested, unless it is too old."""
+        """Return the cached file of a URL, unless it is too old.
+
+        `origin` is the request's `Origin` header: responses to different origins are cached
+        separately.
+        """
         asset = self._assets.get((url, origin))
         if asset is None or now_ms - asset.at_ms > AGE_MS_MAX:
             return None
@@ -47,7 +52,7 @@ class AssetCache:
         return asset
 
     def keep(self, url: str, origin: str, asset: Asset) -> None:
-        """Cache a file, unless its server forbids that or it is too large."""
+        """Cache a response, unless its server forbids caching, it failed, or it is too large."""
         size = _size_of(asset)
         if asset.status != _OK or _SHARE * size > self._bytes_max or _is_private(asset):
             return

@@ -1,7 +1,7 @@
 """Run one browser: pause all requests, assign targets to pages, watch the memory.
 
-A target is a page, frame, worker or popup. Its requests are paused before it runs. Requests that
-belong to no page are refused.
+A target is a page, frame, worker or popup. Its requests are paused before its scripts run. Requests
+that belong to no page are refused.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
 from orbweaver.rendering.task import START_S, RenderLimits
 
 _WATCH_S = 0.5
-# If memory has grown by this much since the last check, the next check follows soon.
+# If memory has grown by this much since the last check, the next check follows after 0.1 s.
 _GROWN_BYTES, _WATCH_SOON_S = 64 * 1024 * 1024, 0.1
 _CLOSE_S = 5.0
-# A browser that exceeds its memory limit by this factor is killed as a whole.
+# If a browser exceeds its memory limit by this factor, all its processes are killed, not just one.
 BEYOND = 1.5
 _ALL = [{"urlPattern": "*"}]
 
 
 class BrowserPage(Protocol):
-    """A page of a browser. It receives the events of its context."""
+    """A page of a browser. It receives the events of its browser context."""
 
     def attached(self, session: str, target: dict[str, Any]) -> None:
-        """Prepare a target of the page, which is paused until all commands are sent."""
+        """Prepare a new target of the page. The target is paused until all commands are sent."""
 
     def handle_event(self, session: str, method: str, event: dict[str, Any]) -> None: ...
 
@@ -38,7 +38,7 @@ class BrowserPage(Protocol):
 
 
 class Browser:
-    """A running browser. If it is `is_worn`, it gets no further pages."""
+    """A running browser. If `is_worn` is True, it gets no further pages."""
 
     def __init__(self, process: BrowserProcess, memory_bytes_max: int) -> None:
         self._process = process
@@ -65,7 +65,11 @@ class Browser:
         parent: str | None = None,
         fence: Mapping[str, tuple[str, ...]] = FENCE,
     ) -> Browser:
-        """Start a browser. Raises OSError, BrowserGone, CommandFailed, TimeoutError."""
+        """Start a browser. Raises OSError, BrowserGone, CommandFailed, TimeoutError.
+
+        `parent` is the folder for the browser's own folder, `fence` the flags that disable its
+        network.
+        """
         process = BrowserProcess.start(program, limits.process_bytes_max, parent, fence)
         browser = cls(process, limits.memory_bytes_max)
         try:
@@ -98,11 +102,14 @@ class Browser:
         self._watching = asyncio.create_task(self._watch())
 
     async def open(self, page: BrowserPage) -> str:
-        """Open a page in its own context, whose events it receives. Return the context's id."""
+        """Open a blank page in its own browser context. Return the context's id.
+
+        `page` receives the events of the context.
+        """
         try:
             made = await self.connection.call("Target.createBrowserContext", disposeOnDetach=True)
         except BaseException:
-            self.is_worn = True  # the browser may have a context whose id is unknown
+            self.is_worn = True  # the browser may have created a context whose id is unknown
             raise
         context = str(made["browserContextId"])
         self._pages[context] = page
@@ -121,8 +128,9 @@ class Browser:
         return context
 
     def is_whole(self) -> bool:
-        """Return True if the processes that pages share have run since the start."""
-        # The browser replaces ended processes, but requests of pages in the meantime are lost.
+        """Return True if no process that all pages share has ended since the start."""
+        # The browser restarts such a process when it has ended, but requests during that time are
+        # lost.
         whole = all(map(is_running, self._shared))
         self.is_worn = self.is_worn or not whole
         return whole
@@ -137,7 +145,7 @@ class Browser:
             self.is_worn = True
 
     def fence(self, session: str) -> None:
-        """Pause the requests of a target, and attach to the targets it opens."""
+        """Pause the requests of a target, and attach to all targets that it opens."""
         self.connection.post("Fetch.enable", session, patterns=_ALL)
         self.connection.post(
             "Target.setAutoAttach",
@@ -192,7 +200,10 @@ class Browser:
             page.browser_gone()
 
     async def _watch(self) -> None:
-        """Check the memory. Above the limit, kill the page process with the most memory."""
+        """Check the memory regularly.
+
+        Above the limit, kill the page process with the most memory.
+        """
         held = before = 0
         while True:
             grows = before and held - before >= _GROWN_BYTES

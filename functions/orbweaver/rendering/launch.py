@@ -13,7 +13,8 @@ BROWSERS = (
     *("chromium", "chromium-browser", "google-chrome"),
 )
 INSTALL = "install a Chromium, such as Debian's package chromium-headless-shell"
-# The heap limit ends a page that allocates endlessly before it exhausts the machine's memory.
+# Limit of a page's JavaScript heap. It ends a page that allocates endlessly before the page
+# exhausts the machine's memory.
 HEAP_MEGABYTES = 256
 
 _FEATURES_OFF = (
@@ -23,9 +24,10 @@ _FEATURES_OFF = (
     *("AutofillServerCommunication", "IsolateOrigins", "site-per-process"),
     "IsolateSandboxedIframes",
 )
-# Flags that disable the network, by part. A test removes each part. All traffic, including loopback
-# (`<-loopback>`), goes to a proxy port without a listener. No name and no address resolves. WebRTC
-# uses UDP only through that proxy. Preloading, prefetch, prediction, updates and reports are off.
+# Flags that disable the network, by part. A test removes each part in turn. All traffic, including
+# loopback (`<-loopback>`), goes to a proxy port without a listener. No name and no address
+# resolves. WebRTC uses UDP only through that proxy. Preloading, prefetch, prediction, updates and
+# reports are off.
 FENCE: Mapping[str, tuple[str, ...]] = {
     "proxy": ("--proxy-server=127.0.0.1:9",),
     "bypass": ("--proxy-bypass-list=<-loopback>",),
@@ -47,8 +49,9 @@ FENCE: Mapping[str, tuple[str, ...]] = {
 }
 _OTHER = (
     "--remote-debugging-pipe",
-    # Functions and containers lack the sandbox's requirements. Without a network, a home or
-    # credentials an escape gains little. Web security and site policies stay on.
+    # Functions and containers do not meet the requirements of the browser's sandbox. Without a
+    # network, a home folder or credentials, an escape gains little. Web security and site policies
+    # are enabled.
     "--no-sandbox",
     "--no-zygote",
     "--disable-gpu",
@@ -79,7 +82,7 @@ _OTHER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserProgram:
-    """A browser's program. `flags` and `environment` are additional."""
+    """A browser's program. `flags` and `environment` are added to the usual ones."""
 
     path: str
     flags: tuple[str, ...] = ()
@@ -87,14 +90,17 @@ class BrowserProgram:
 
 
 def find_browser() -> str | None:
-    """Return the path of an installed browser that can render pages, by the usual names."""
+    """Return the path of an installed browser that can render pages.
+
+    Searches `BROWSERS` in PATH.
+    """
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 def arguments_of(
     program: str, profile: str, fence: Mapping[str, tuple[str, ...]] = FENCE
 ) -> list[str]:
-    """Return the command line of a browser with its own profile folder."""
+    """Return the command line of a browser. `profile` is the path of its own profile folder."""
     words = [program, *(["--headless=new"] if "headless" not in program else ["--headless"])]
     words += [f"--user-data-dir={profile}", *_OTHER]
     return [*words, *(flag for flags in fence.values() for flag in flags), "about:blank"]
@@ -103,7 +109,10 @@ def arguments_of(
 def environment_of(
     profile: str, needed: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """Return the complete environment of a browser. It inherits no variable of this process."""
+    """Return the complete environment of a browser. It inherits no variable of this process.
+
+    `needed` are the variables of the program.
+    """
     return {
         **needed,
         "PATH": "/usr/local/bin:/usr/bin:/bin",

@@ -1,7 +1,7 @@
 """Unpack a browser that is packed in a function's code, on first use.
 
-A function's code has no room for the unpacked browser (209 MB of 250), but its temporary folder
-has.
+The unpacked browser (209 MB) does not fit next to the other code, because the limit is 250 MB. The
+temporary folder has enough space.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from orbweaver.model.compression import zstd_module
 from orbweaver.model.settings import INSTALLED, PREFIX, SettingsError
 from orbweaver.rendering.launch import INSTALL, BrowserProgram, find_browser
 
-# The archive contains the files. The manifest names each file with its size.
+# The archive contains the files of the browser. The manifest contains each file's name and size.
 ARCHIVE, MANIFEST = "browser.tar.zst", "browser.json"
 PROGRAM, LIBRARIES, FONTS = "headless_shell", "lib", "fonts"
 FOLDER_PREFIX = "orbweaver-unpacked-"
-# Without fonts, the browser hangs at the first page with certain text, and dies.
+# Configuration of fonts. Without fonts, the browser hangs at the first page with certain text, and
+# dies.
 _FONTS_FILE = "fonts.conf"
-# The browser has no library for 3D. It would search for one, fail, and restart the GPU process. On
-# a slow CPU that happens during the first pages, which then count as lost.
+# The packed browser has no library for 3D. Without these flags, it searches for one, fails, and
+# restarts the GPU process. On a slow CPU that happens during the first pages, which then count as
+# lost.
 _FLAGS = ("--disable-software-rasterizer", "--use-gl=disabled")
 _PIECE_BYTES = 1024 * 1024
 _FONTS = """\
@@ -46,19 +48,22 @@ class BrowserUnusable(OSError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedBrowser:
-    """Browser in an archive. `folder` holds the archive, and `parent` gets the unpacked files."""
+    """A browser in an archive. `folder` contains the archive.
+
+    The files are unpacked below `parent`, or below the temporary folder if it is None.
+    """
 
     folder: Path
     parent: Path | None = None
 
     def unpacked(self) -> BrowserProgram:
-        """Unpack it if necessary. Raises OSError."""
+        """Unpack the browser unless it is already unpacked. Return its program. Raises OSError."""
         manifest = (self.folder / MANIFEST).read_bytes()
         sizes: dict[str, int] = json.loads(manifest)["files"]
         parent = self.parent or Path(tempfile.gettempdir())
         target = parent / f"{FOLDER_PREFIX}{hashlib.sha256(manifest).hexdigest()[:16]}"
-        # The folder's name is a hash of the manifest. It appears by a rename, and is unpacked again
-        # if files are missing later.
+        # The folder's name is a hash of the manifest. A finished folder gets this name by a rename.
+        # If files are missing later, all are unpacked again.
         if not _is_whole(target, sizes):
             with _locked(target.with_suffix(".lock")):
                 if not _is_whole(target, sizes):
@@ -74,7 +79,7 @@ class PackedBrowser:
 
     def _unpack(self, target: Path, sizes: Mapping[str, int]) -> None:
         unfinished = target.with_suffix(".new")
-        # A killed process may have left an unfinished folder.
+        # A killed process may have left an incomplete folder.
         for left in (unfinished, target):
             shutil.rmtree(left, ignore_errors=True)
         try:
@@ -114,7 +119,10 @@ class PackedBrowser:
 
 
 def find_program(browser: str) -> str | Callable[[], BrowserProgram]:
-    """Resolve `Settings.browser` for a renderer. Raises SettingsError."""
+    """Return the program for the setting `browser`: a path, or a function that unpacks it.
+
+    Raises SettingsError.
+    """
     if browser != INSTALLED:
         folder = Path(browser)
         return PackedBrowser(folder=folder).unpacked if folder.is_dir() else browser
@@ -133,7 +141,10 @@ def _is_whole(folder: Path, sizes: Mapping[str, int]) -> bool:
 
 @contextmanager
 def _locked(lock: Path) -> Iterator[None]:
-    """Wait for other unpacking processes. A process that ends in any way releases the lock."""
+    """Hold a lock while unpacking, so that only one process unpacks at a time.
+
+    The kernel releases the lock when the process ends in any way.
+    """
     place = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(place, fcntl.LOCK_EX)

@@ -1,7 +1,8 @@
 """Render one page in a browser: open it, wait for it, read it, close it.
 
 A page is ready when it has loaded, has no open request, and its document has been unchanged for a
-moment. Then timers fire immediately, in virtual time, until that changes nothing.
+moment. Then the timers of its scripts fire immediately, in virtual time, until that changes
+nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from orbweaver.rendering.task import (
     ResourceLoader,
 )
 
-# The window is as high as a long page, so that content loaded on scroll is loaded.
+# Size of the window. It is as high as a long page, because some pages load content only when it
+# becomes visible.
 WIDTH, HEIGHT = 1_280, 12_000
 SCREENSHOT_HEIGHT = 1_600
 _PLAYBACK_RATE = 100
@@ -37,7 +39,7 @@ _WAITED_S = 0.25
 
 
 class PageCrashed(Exception):
-    """The page's process ended."""
+    """The browser process of the page has ended."""
 
 
 async def render_page(
@@ -47,7 +49,10 @@ async def render_page(
     assets: SharedAssets,
     limits: RenderLimits,
 ) -> RenderResult:
-    """Render a page. Browser errors are returned as values. Raises exceptions of the loader."""
+    """Render a page. If the browser fails, returns a `NotRendered`.
+
+    Raises exceptions of the loader.
+    """
     page = OpenPage(browser, task, loader, assets, limits)
     try:
         return await page.render()
@@ -62,7 +67,7 @@ async def render_page(
 
 
 class OpenPage:
-    """A page of a browser, from opening to closing."""
+    """A page of a browser, from opening to closing it."""
 
     def __init__(
         self,
@@ -82,7 +87,7 @@ class OpenPage:
         )
         self._session: str | None = None
         self._frame = ""
-        self._popups: dict[str, str] = {}  # sessions of new windows, and their targets
+        self._popups: dict[str, str] = {}  # target ids of new windows, by session
         self._committed = False
         self._loaded = False
         self._left_early = False
@@ -136,7 +141,8 @@ class OpenPage:
             case "Fetch.requestPaused":
                 self._on_paused(session, event)
             case "Page.javascriptDialogOpening":
-                # Always allow leaving a page that asks for confirmation.
+                # Accept the dialog of a page that asks whether to leave it. Dismiss all other
+                # dialogs.
                 accept = event["type"] == "beforeunload"
                 self._connection.post("Page.handleJavaScriptDialog", session, accept=accept)
             case "Page.frameNavigated" if session == self._session:
@@ -153,7 +159,7 @@ class OpenPage:
         self._changed.set()
 
     def _is_document(self, frame: dict[str, Any]) -> bool:
-        """Return True if a frame shows the page, not the blank document of a new target."""
+        """Return True if a frame shows the page, and not the blank document of a new target."""
         return bool(frame["id"] == self._frame and frame["url"] != _BLANK)
 
     def browser_gone(self) -> None:
@@ -167,7 +173,7 @@ class OpenPage:
 
     def _stop_waiting(self) -> None:
         if self._deadline is not None:
-            # The timeout may just have ended.
+            # The timeout may already have ended, which raises RuntimeError.
             with contextlib.suppress(RuntimeError):
                 self._deadline.reschedule(0)
 
@@ -179,14 +185,15 @@ class OpenPage:
         self.requests.take(session, event, main=main, popup=popup)
         if popup:
             self._connection.post("Target.closeTarget", targetId=self._popups[session])
-        # If scripts navigate away, the page counts as loaded: its document will not change.
+        # If scripts navigate away, the page counts as loaded, because its document will not change
+        # any more.
         if main and known and not self._loaded:
             self._loaded = self._left_early = True
 
     # --- waiting ------------------------------------------------------------------------------
 
     async def _wait(self) -> RenderCut | None:
-        """Wait until the page is ready or a limit is reached. Return the limit, or None."""
+        """Wait until the page is ready or a limit is reached. Return the reached limit, or None."""
         cut: RenderCut | None = None
         try:
             async with asyncio.timeout(self._limits.total_s) as self._deadline:
@@ -199,14 +206,14 @@ class OpenPage:
         except TimeoutError:
             self._check()
             cut = RenderCut.TIME
-        # Stop the scripts of a page over its limit, which is read in its current state.
+        # A page that has reached a limit is read in its current state, so its scripts are stopped.
         if cut is not None:
             self._connection.post("Emulation.setVirtualTimePolicy", self._session, policy="pause")
             self._connection.post("Runtime.terminateExecution", self._session)
         return cut
 
     async def _extend(self, deadline: asyncio.Timeout) -> None:
-        """Extend the deadline while all open requests wait for their hosts."""
+        """Extend the deadline while all open requests wait because of politeness delays."""
         left_s = self._limits.waiting_s
         while left_s > 0:
             await asyncio.sleep(_WAITED_S)
@@ -216,9 +223,9 @@ class OpenPage:
                 left_s -= _WAITED_S
 
     async def _navigate(self) -> None:
-        """Navigate to the page after its process has accepted all preparing commands."""
-        # The process answers commands in order, so the last answer confirms all of them. A document
-        # that arrives earlier may load unobserved: its load event and start script are lost.
+        """Navigate to the page, after its process has accepted all commands before that."""
+        # The process answers commands in order, so the last answer confirms all commands. If the
+        # document arrived before that, its load event and the script for its start could be lost.
         await self._connection.call(
             "Emulation.setDeviceMetricsOverride",
             self._session,
@@ -230,8 +237,9 @@ class OpenPage:
         self._connection.post("Page.navigate", self._session, url=self._task.url)
 
     async def _wait_for_load(self) -> None:
-        """Wait until the page has loaded, or was idle at two checks in a row."""
-        # A page that stops itself, or never closes a document that it writes, has no load event.
+        """Wait until the page has loaded, or until two checks in a row find it idle."""
+        # A page that calls `window.stop`, or never closes a document that it writes, has no load
+        # event.
         before: tuple[int, int] | None = None
         while self.requests.open or not self._loaded:
             if self._limit_reached():
@@ -256,7 +264,7 @@ class OpenPage:
             if self._limit_reached():
                 return
             self._granted = True
-            # Virtual time stops while a request of the page is open.
+            # Virtual time does not advance while a request of the page is open.
             await self._connection.call(
                 "Emulation.setVirtualTimePolicy",
                 self._session,
@@ -289,7 +297,7 @@ class OpenPage:
         return RenderCut.REQUESTS if self.requests.paused > self._limits.paused_max else None
 
     async def _wait_until_quiet(self) -> None:
-        """Wait until the document has not changed for a moment, for at most `quiet_s_max`."""
+        """Wait until the document has not changed for `quiet_s`, at most `quiet_s_max`."""
         now = asyncio.get_running_loop().time
         ends = now() + self._limits.quiet_s_max
         before, since = await self._activity(), now()
@@ -328,7 +336,7 @@ class OpenPage:
         script = html_of_page(self._limits.html_chars_max)
         try:
             said = await self._evaluate(script)
-        except CommandFailed:  # stopping the page's scripts also stopped this one
+        except CommandFailed:  # stopping the page's scripts also stopped this script
             said = await self._evaluate(script)
         if said["cut"]:
             cut = cut or RenderCut.HTML
@@ -344,7 +352,10 @@ class OpenPage:
         )
 
     async def _screenshot(self) -> bytes | None:
-        """Take a screenshot of the upper part. Return None if the page does not draw in time."""
+        """Take a screenshot of the top of the page.
+
+        Return None if the page does not draw in time.
+        """
         clip = {"x": 0, "y": 0, "width": WIDTH, "height": SCREENSHOT_HEIGHT, "scale": 1}
         with contextlib.suppress(TimeoutError, CommandFailed):
             async with asyncio.timeout(self._limits.reading_s / 2):

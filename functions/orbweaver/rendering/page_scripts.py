@@ -1,7 +1,8 @@
-"""Define the scripts that run in pages: a deterministic clock and random numbers, and readers.
+"""Define the scripts that run in pages.
 
-The first runs in each document before its own scripts, so that two renderings of the same input are
-equal. The other scripts run in an isolated world, in which the page can change nothing.
+The first script makes a page's clock and random numbers deterministic. It runs in each document
+before the document's own scripts, so that two renderings of the same input are equal. The other
+scripts read the page. They run in an isolated world, in which the page can change nothing.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import json
 
 WORLD = "orbweaver"
-# Limit of a page's history edits. More calls have no effect, as in Chromium after 200 calls in 10
-# s. Chromium reports each further call to its main process, and ends in an endless loop of that.
+# Maximum number of a page's calls that change its history. Further calls have no effect. Chromium
+# ignores calls after 200 in 10 s, too, but reports each of them to its main process. A loop of such
+# calls then never ends.
 HISTORY_EDITS_MAX = 100
 
-# The clock starts at the time of the task. It advances to the due time of each timer that fires,
-# and a little at each read, so that a loop waiting for it ends. Animation frames are timers of 16
-# ms, because a page does not draw while time is stopped. Random numbers come from one seed. Missing
-# functions stay undefined: `crypto.randomUUID` does not exist on `http:`.
+# The clock starts at the time of the task. It advances to the due time of each timer that fires. It
+# also advances a little at each read, so that a loop that waits for it ends. Animation frames are
+# timers of 16 ms, because a page does not draw while time is stopped. Random numbers come from one
+# seed. Functions that a page does not have stay undefined: `crypto.randomUUID` does not exist on
+# `http:`.
 _DETERMINISM = """(() => {
   const base = BASE;
   let now = 0;
@@ -92,7 +95,7 @@ CHANGES = """(() => {
 })()"""
 
 # Copies open shadow roots and documents of frames into the page, because parsers skip templates and
-# do not read frames. The copies are made in an inert document without scripts.
+# do not read frames. The copies are made in a document whose scripts do not run.
 _HTML = """(() => {
   const inert = document.implementation.createHTMLDocument('');
   const framed = (one) => {
@@ -137,11 +140,11 @@ _HTML = """(() => {
 
 
 def determinism(now_ms: int) -> str:
-    """Return the script that fixes a page's clock and random numbers."""
+    """Return the script that makes a page's clock and random numbers deterministic."""
     script = _DETERMINISM.replace("BASE", json.dumps(now_ms))
     return script.replace("HISTORY_EDITS_MAX", json.dumps(HISTORY_EDITS_MAX))
 
 
 def html_of_page(chars_max: int) -> str:
-    """Return the script that returns a page's HTML and whether it was truncated."""
+    """Return the script that reads a page's HTML, and whether it was truncated to `chars_max`."""
     return _HTML.replace("LIMIT", json.dumps(chars_max))

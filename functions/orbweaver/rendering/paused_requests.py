@@ -1,6 +1,6 @@
 """Answer the paused requests of one page, each in its own task.
 
-An unanswered request stays paused until the page is closed.
+If a request gets no answer, it is paused until the page is closed.
 """
 
 from __future__ import annotations
@@ -38,26 +38,29 @@ from orbweaver.rendering.task import (
 )
 
 _STAYS = 204
-# Request headers that the loader needs from the browser. The loader sets the others.
+# Request headers that the loader takes from the browser. The loader sets all others itself.
 _SENT = frozenset({"accept", "authorization", "cookie", "origin", "referer", "service-worker"})
 _SENT |= {"x-api-key", "x-requested-with"}
 _PREFLIGHT = "access-control-request-"
 
 
 class SharedAssets:
-    """The cache that pages share, and locks for files that are being requested."""
+    """The asset cache of all pages, and locks for files that are being requested."""
 
     def __init__(self) -> None:
         self.cache = AssetCache()
         self._asking: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def lock(self, url: str, origin: str) -> asyncio.Lock:
-        """Return the lock for requesting a file. Other pages wait for its response."""
+        """Return the lock for requesting a file.
+
+        Pages that need the same file wait for its response.
+        """
         return self._asking.setdefault((url, origin), asyncio.Lock())
 
 
 class PausedRequests:
-    """Answers and counts the requests of one page. `changed` is called after each request."""
+    """Answers and counts the requests of one page. `changed` is called when a request is done."""
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class PausedRequests:
         self._changed = changed
         self._tasks: set[asyncio.Task[None]] = set()
         self._document_given = False
-        self._taken = 0  # requests in progress that count towards the limit
+        self._taken = 0  # requests at the loader, which count towards `requests_max`
         self._closed = False
         self.trouble: BaseException | None = None
         self.paused = 0
@@ -90,12 +93,12 @@ class PausedRequests:
 
     @property
     def open(self) -> int:
-        """Number of currently paused requests."""
+        """Number of requests that are paused now."""
         return len(self._tasks)
 
     @property
     def only_waits(self) -> bool:
-        """True if all open requests wait until their hosts may be contacted."""
+        """True if all open requests wait until requests to their hosts are allowed."""
         return 0 < self._taken == self._loader.waiting
 
     def counts(self) -> RenderCounts:
@@ -108,7 +111,10 @@ class PausedRequests:
         )
 
     def take(self, session: str, event: dict[str, Any], *, main: bool, popup: bool) -> None:
-        """Start answering a request. `main` means a document of the page's main frame."""
+        """Start answering a request. `main`: it is for a document of the page's main frame.
+
+        `popup`: it is from a new window.
+        """
         if self._closed:
             return
         self.paused += 1
@@ -120,7 +126,7 @@ class PausedRequests:
         answering.add_done_callback(self._on_done)
 
     async def close(self) -> None:
-        """Leave open and later requests unanswered until the page is closed."""
+        """Stop answering. Open and later requests are paused until the page is closed."""
         self._closed = True
         for one in self._tasks:
             one.cancel()
@@ -189,7 +195,7 @@ class PausedRequests:
     async def _load(
         self, session: str, number: str, request: ResourceRequest
     ) -> ResourceAnswer | None:
-        """Answer a request by the loader. Return the answer, or None if it was refused."""
+        """Answer a request by the loader. Return the answer, or None if the request was refused."""
         if self.asked + self._taken >= self._limits.requests_max:
             await self._refuse(session, number, RequestRefusal.REQUESTS)
             return None

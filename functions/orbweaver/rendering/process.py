@@ -19,16 +19,18 @@ from pathlib import Path
 from orbweaver.rendering.launch import FENCE, BrowserProgram, arguments_of, environment_of
 
 FOLDER_PREFIX = "orbweaver-browser-"
-# The lowest free descriptor in both processes while 3 and 4 are created.
+# Lowest number for a copy of the browser's socket, so that 3 and 4 are free when the browser's
+# process gets them.
 _DESCRIPTOR_MIN = 10
 _SET_CHILD_SUBREAPER = 36
 _PROCESSES = Path("/proc")
-# Command lines of processes that all pages share. A browser restarts them by itself.
+# Parts of command lines of processes that all pages share. A browser restarts them by itself.
 _SHARED = (b"network.mojom.NetworkService", b"--type=gpu-process")
 _SHELL, _BECOME = "/bin/sh", 'exec "$0" "$@"'
 _REAP_S = 5.0
 _LOOK_S = 0.005
-# Groups and processes of each ended browser, negative and positive, as for `waitpid`.
+# Ids of each ended browser's processes that are not reaped yet. A negative number is a process
+# group, as for `waitpid`.
 _unreaped: list[list[int]] = []
 
 
@@ -42,7 +44,7 @@ class ProcessMemory:
 
 
 class BrowserProcess:
-    """The processes of one browser, and its folder."""
+    """The processes of one browser, and the browser's temporary folder."""
 
     def __init__(self, pid: int, folder: Path, connection: socket.socket) -> None:
         self.pid = pid
@@ -57,23 +59,28 @@ class BrowserProcess:
         parent: str | None = None,
         fence: Mapping[str, tuple[str, ...]] = FENCE,
     ) -> BrowserProcess:
-        """Start a browser in a new folder below `parent`. Raises OSError."""
+        """Start a browser with a new folder below `parent`. Raises OSError.
+
+        `process_bytes_max` limits the memory of each process. `fence` are the flags that disable
+        the network.
+        """
         if not os.access(program.path, os.X_OK):
             raise PermissionError(f"{program.path} is no program that may be run")
         _become_reaper()
         folder = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=parent)
-        # The browser ends when this end of the pair is closed, so it never outlives this process.
+        # The browser ends when this process closes its socket or ends. So the browser never
+        # outlives this process.
         ours, theirs = socket.socketpair()
         try:
             with theirs:
                 high = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, _DESCRIPTOR_MIN)
             try:
-                # The kernel limits the writable memory of each process (RLIMIT_DATA), even for fast
-                # allocations, which then fail. The shell sets the limit before it executes the
-                # browser, because engines plan their memory at the start.
+                # The kernel limits the writable memory of each process (RLIMIT_DATA), however fast
+                # a process allocates. An allocation above the limit fails. The shell sets the limit
+                # before it executes the browser, because engines plan their memory at the start.
                 begin = f"ulimit -d {process_bytes_max // 1024}; {_BECOME}"
                 words = [*arguments_of(program.path, folder, fence), *program.flags]
-                # posix_spawn runs no Python code in the child.
+                # posix_spawn runs no Python code in the child process.
                 pid = os.posix_spawn(
                     _SHELL,
                     [_SHELL, "-c", begin, *words],
@@ -98,12 +105,13 @@ class BrowserProcess:
         return cls(pid, Path(folder), ours)
 
     def memory(self) -> list[ProcessMemory]:
-        """Return the memory of each process. Processes that end meanwhile are omitted."""
+        """Return the memory of each process. Processes that end during the call are left out."""
         found = []
         for pid, command in self._members():
             with contextlib.suppress(OSError, StopIteration, IndexError, ValueError):
                 lines = (_PROCESSES / str(pid) / "smaps_rollup").read_bytes().splitlines()
-                # The proportional set size: resident sizes count shared pages for each process.
+                # The proportional set size, because resident sizes count shared pages once per
+                # process.
                 pss = next(line for line in lines if line.startswith(b"Pss:"))
                 renders = b"--type=renderer" in command
                 size = int(pss.split()[1]) * 1024
@@ -118,22 +126,23 @@ class BrowserProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
     async def end(self) -> None:
-        """Kill its processes, reap them for some seconds, and remove its folder."""
+        """Kill the browser's processes, reap them for some seconds, and remove its folder."""
         self.connection.close()
         outside = [pid for pid, _ in self._members()]
         try:
             self.kill()
             for pid in outside:
                 kill(pid)
-            # Processes that die slowly are reaped with the next browser, or by `reap_all`.
+            # Processes that have not ended yet are reaped with the next browser, or by `reap_all`.
             _unreaped.append([-self.pid, *outside])
             await reap_all(_REAP_S)
         finally:
-            # Remove the folder after the kill, because running processes would write into it again.
+            # Remove the folder after the kill, because running processes would write files into it
+            # again.
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _members(self) -> Iterator[tuple[int, bytes]]:
-        """Yield processes of the browser: its process group, and commands with its folder."""
+        """Yield the browser's processes: its group, and commands that contain its folder."""
         name = os.fsencode(self.folder)
         for process in _processes():
             with contextlib.suppress(OSError, IndexError, ValueError):
@@ -141,13 +150,13 @@ class BrowserProcess:
                 # Split after the process name, which may contain spaces. State, parent and group
                 # follow.
                 stat = (process / "stat").read_bytes().rpartition(b")")[2].split()
-                # A crash handler leaves the group, but its command names the folder.
+                # A crash handler leaves the group, but its command line contains the folder.
                 if int(stat[2]) == self.pid or name in command:
                     yield int(process.name), command
 
 
 async def reap_all(within_s: float) -> None:
-    """Reap the processes of ended browsers for at most this time."""
+    """Reap the processes of all ended browsers. Returns after at most `within_s` seconds."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(within_s):
             while any(map(_reap_browser, _unreaped)):  # noqa: ASYNC110 - not all are our children
@@ -178,7 +187,7 @@ def kill(pid: int) -> None:
 
 
 def remove_left_folders(parent: str | None = None) -> None:
-    """Remove the folders that killed processes left."""
+    """Remove the folders that browsers of killed processes left below `parent`."""
     for folder in Path(parent or tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*-*"):
         owner = folder.name.removeprefix(FOLDER_PREFIX).partition("-")[0]
         if owner.isdigit() and not _exists(int(owner)):
@@ -186,22 +195,23 @@ def remove_left_folders(parent: str | None = None) -> None:
 
 
 def _become_reaper() -> None:
-    # This process adopts orphaned browser processes, because PID 1 of a container may not reap
+    # This process adopts orphaned browser processes, because PID 1 of a container might not reap
     # them.
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _reap_browser(browser: list[int]) -> bool:
-    """Reap ended processes of a browser. Return True if others remain."""
-    # Reap the group first, because the others become children of this process when it ends.
+    """Reap the ended processes of one browser. Return True if some have not ended yet."""
+    # Reap the group first. When it has ended, the remaining processes become children of this
+    # process.
     while browser and not _reap(browser[0]):
         del browser[0]
     return bool(browser)
 
 
 def _reap(which: int) -> bool:
-    """Reap a process or, if negative, a group. Return True if some have not ended."""
+    """Reap a process, or a group if `which` is negative. Return True if some have not ended."""
     try:
         while os.waitpid(which, os.WNOHANG)[0]:
             pass
@@ -211,7 +221,7 @@ def _reap(which: int) -> bool:
 
 
 def _exists(pid: int) -> bool:
-    """Return True if a process or, if negative, a group exists."""
+    """Return True if a process exists, or a process of the group if `which` is negative."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
 """Speak the DevTools protocol over a browser's pipe: JSON messages, each ended by a zero byte.
 
-An invalid or too long message ends the connection. All waiting calls fail, and the browser is
-unusable. Callers set time limits.
+An invalid or too long message ends the connection. Then all waiting calls fail, and the browser can
+no longer be used. Callers set time limits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-# The HTML of a page as JSON.
+# Maximum length of a message. The longest contains the HTML of a page as JSON.
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 
 # Session (None: the browser's own), method, parameters.
@@ -22,11 +22,11 @@ EventHandler: TypeAlias = Callable[[str | None, str, dict[str, Any]], None]
 
 
 class BrowserGone(Exception):
-    """The connection has ended, and the browser with it."""
+    """The connection to the browser has ended, and so has the browser."""
 
 
 class CommandFailed(Exception):
-    """The browser refused a command, usually for a target that no longer exists."""
+    """The browser refused a command, usually because the target no longer exists."""
 
 
 class Connection:
@@ -52,14 +52,17 @@ class Connection:
     async def over(
         cls, ours: socket.socket, on_event: EventHandler, on_end: Callable[[], None]
     ) -> Connection:
-        """Create a connection over a socket, which it then owns."""
+        """Create a connection over a socket. The connection closes the socket."""
         reader, writer = await asyncio.open_connection(sock=ours, limit=MESSAGE_BYTES_MAX)
         return cls(reader, writer, on_event, on_end)
 
     async def call(
         self, method: str, session: str | None = None, **parameters: Any
     ) -> dict[str, Any]:
-        """Send a command and return its result. Raises CommandFailed, BrowserGone."""
+        """Send a command and return its result. Raises CommandFailed, BrowserGone.
+
+        `session` belongs to a target. None: the browser itself.
+        """
         if self.gone:
             raise BrowserGone
         number = self._send(method, session, parameters)

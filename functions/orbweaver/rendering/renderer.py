@@ -1,7 +1,8 @@
 """Render pages concurrently, and replace browsers.
 
-A new browser takes over after a number of pages, or if the old one exceeds its memory, does not
-answer, or violates the protocol. The old one ends with its last page.
+A new browser gets the next pages after a number of pages. It also does so if the current browser
+exceeds its memory, does not answer, or violates the protocol. The previous browser ends with its
+last page.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ from orbweaver.rendering.task import (
 )
 
 _STARTS_MAX = 3
-# Time for killed processes to die on a busy machine.
+# Time until killed processes have ended on a busy machine.
 _CLOSE_S = 60.0
 
 
 class Renderer:
-    """Renders pages in a browser. `program` is its path, or a function that returns the program."""
+    """Renders pages in a browser. `program` is its path, or a function that returns the program.
+
+    `parent` is the folder for browsers' folders, `fence` the flags that disable the network.
+    """
 
     def __init__(
         self,
@@ -77,7 +81,7 @@ class Renderer:
 
     @property
     def browser(self) -> Browser | None:
-        """The browser of the next page, unless it must be replaced."""
+        """The browser that gets the next page, unless it must be replaced."""
         return self._browser
 
     @property
@@ -97,8 +101,9 @@ class Renderer:
         try:
             result = await self._render(task, loader, self._limits)
             gone = isinstance(result, NotRendered) and result.reason is RenderFailure.BROWSER_GONE
-            # Another page may have ended the browser, so this page is rendered once more. Both
-            # attempts share its time, because the page itself may have ended the browser.
+            # If the browser ended, this page is rendered once more, because another page may have
+            # been the cause. Both attempts share one time limit, because this page may have been
+            # the cause.
             left_s = self._limits.total_s - (now() - began_s)
             if gone and left_s > 0 and not _is_over(waiting):
                 result = await self._render(task, loader, replace(self._limits, total_s=left_s))
@@ -131,7 +136,7 @@ class Renderer:
                 await self._end(browser)
 
     async def _take(self) -> Browser | None:
-        """Return a browser for one more page, or None if no browser starts."""
+        """Return the browser for one more page, or None after too many failed starts."""
         async with self._starting:
             browser = self._browser
             if browser is None or browser.is_worn or browser.pages_taken >= self._limits.pages_max:

@@ -12,13 +12,13 @@ from orbweaver.model.url import hostname_of
 from orbweaver.rendering.task import RenderRules, RequestRefusal, ResourceRequest
 
 METHODS = frozenset({"GET", "HEAD"})
-# Beacons, reports, prefetches and the like, which are answered empty.
+# Resource types that are answered empty: beacons, reports, prefetches and the like.
 _NOTHING = frozenset({"ping", "cspviolationreport", "prefetch", "manifest", "signedexchange"})
 _NOTHING |= {"eventsource", "fedcm", "texttrack"}
 _LOADABLE = frozenset({"image", "font", "media"})
 _ANYWHERE = frozenset({"script", "stylesheet"})
 CACHED = _ANYWHERE
-# Advertising and analytics sites, which add nothing to a page's text.
+# Sites for advertising and analytics, which add nothing to a page's text.
 TRACKERS = frozenset(
     (
         *("2mdn.net", "adnxs.com", "adsrvr.org", "amazon-adsystem.com", "amplitude.com"),
@@ -34,14 +34,19 @@ TRACKERS = frozenset(
         *("sentry-cdn.com", "sentry.io", "taboola.com", "yandex-team.ru", "zemanta.com"),
     )
 )
-# The smallest transparent image, so that scripts waiting for images continue.
+# The smallest transparent GIF. It answers requests for images that are not loaded, so that scripts
+# that wait for images continue.
 _PIXEL = bytes.fromhex(
     "47494638396101000100800000000000ffffff21f90401000000002c000000000100010000020144003b"
 )
 
 
 class Handling(StrEnum):
-    """Treatment of a request that is not refused."""
+    """How to answer a request that is not refused.
+
+    `ASK`: load it. `EMPTY`: answer with an empty body. `STAY`: record the navigation, and remain on
+    the page. `ALLOW`: answer a CORS preflight.
+    """
 
     ASK = "ask"
     EMPTY = "empty"
@@ -54,20 +59,23 @@ Ruling: TypeAlias = Handling | RequestRefusal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOrigin:
-    """Origin of a request within a page."""
+    """Where a request comes from. `page_url` is the rendered page.
+
+    `popup`: it is from a new window.
+    """
 
     page_url: str
-    # True for a document of the main frame other than the page itself.
+    # True for a document of the main frame that is not the page itself.
     leaves: bool = False
     popup: bool = False
 
 
 def rule(request: ResourceRequest, origin: RequestOrigin, rules: RenderRules) -> Ruling:  # noqa: PLR0911 - a rule each
-    """Return the treatment of a page's request.
+    """Decide how a request of a page is answered, or why it is refused.
 
     From the page's own site, documents, scripts, styles and XHR are loaded. From other sites,
-    scripts and styles are loaded, except of trackers. `rules` add images, fonts, media, and further
-    sites.
+    scripts and styles are loaded, except from trackers. `rules` add images, fonts, media, and
+    further sites.
     """
     kind, url = kind_of(request), request.url
     if not url.startswith(("http://", "https://")):
@@ -81,8 +89,8 @@ def rule(request: ResourceRequest, origin: RequestOrigin, rules: RenderRules) ->
         return Handling.STAY
     if kind in _NOTHING or (kind in _LOADABLE and kind not in rules.load):
         return Handling.EMPTY
-    # A CORS preflight is answered here, if its request would be loaded. Scripts cannot set this
-    # header.
+    # A CORS preflight is answered here if the request that it announces would be loaded. Scripts
+    # cannot set this header.
     wanted = dict(request.headers).get("Access-Control-Request-Method")
     if request.method == "OPTIONS" and wanted is not None:
         ruling = rule(ResourceRequest(url=url, kind="xhr", method=wanted), origin, rules)
@@ -94,7 +102,10 @@ def rule(request: ResourceRequest, origin: RequestOrigin, rules: RenderRules) ->
 
 
 def kind_of(request: ResourceRequest) -> str:
-    """Return the resource type of a request. Icons and event streams differ by Accept header."""
+    """Return the resource type of a request.
+
+    The type of icons and event streams follows from the `Accept` header.
+    """
     accepted = dict(request.headers).get("Accept", "")
     if accepted == "text/event-stream":
         return "eventsource"
@@ -132,7 +143,7 @@ def preflight_answer(request: ResourceRequest) -> Headers:
     )
 
 
-# Response headers that a browser must not act on, or that do not apply to a decoded body.
+# Response headers that a browser must not obey here, or that do not apply to a decoded body.
 _DROPPED = frozenset(
     {"alt-svc", "clear-site-data", "connection", "content-disposition", "content-encoding"}
     | {"content-length", "link", "nel", "refresh", "report-to", "reporting-endpoints"}
@@ -141,7 +152,7 @@ _DROPPED = frozenset(
 
 
 def passed_on(headers: Headers) -> list[dict[str, str]]:
-    """Convert a response's headers to the protocol's form, without `_DROPPED` ones."""
+    """Convert a response's headers to the form of the browser's protocol. Leaves out `_DROPPED`."""
     return [
         {"name": name, "value": value.encode("utf-8", "replace").decode("utf-8")}
         for name, value in headers

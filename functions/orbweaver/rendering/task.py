@@ -1,7 +1,7 @@
 """Define rendering tasks and results as values, and the port that answers requests.
 
-The document was fetched before, so the browser never requests it. Failures are values, too:
-`NotRendered` contains the reason why a page stays as fetched.
+The page's document was fetched before, so the browser never requests it. Failures are values, too:
+`NotRendered` contains the reason why a page was not rendered.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 
 from orbweaver.model.http_exchange import Headers
 
-# Maximum time until a started browser responds.
+# Maximum time until a started browser answers.
 START_S = 20.0
 
 
@@ -31,7 +31,7 @@ class RequestRefusal(StrEnum):
 
 
 class RenderCut(StrEnum):
-    """Limit that stopped a rendering. The page is read in its state at that time."""
+    """Limit that stopped a rendering. The page is then read in its current state."""
 
     TIME = "time"
     REQUESTS = "requests"
@@ -52,53 +52,54 @@ class RenderFailure(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderLimits:
-    """Limits for rendering a page. Bytes are decoded body bytes of responses."""
+    """Limits for rendering a page. `bytes_max` counts decoded bodies of responses."""
 
     total_s: float = 20.0
-    # Additional time for requests that wait for their hosts.
+    # Additional time while all open requests wait for their hosts.
     waiting_s: float = 60.0
-    # Time to read the page after the deadline.
+    # Time to read the page after the rendering has ended.
     reading_s: float = 4.0
     requests_max: int = 80
-    # All paused requests, answered or refused. A page that requests endlessly is stopped.
+    # Maximum number of all paused requests, answered or refused. A page that exceeds it is stopped.
     paused_max: int = 1_000
     bytes_max: int = 12 * 1024 * 1024
     html_chars_max: int = 8_000_000
     navigations_max: int = 3
     popups_max: int = 20
-    # Interval of checks of a page that has not loaded. If two find it idle, it will never load.
+    # Interval between checks of a page that has not loaded. If two checks find it idle, it counts
+    # as loaded.
     idle_s: float = 1.0
     quiet_s: float = 0.15
     quiet_s_max: float = 2.0
     grants_max: int = 3
     grant_ms: int = 3_000
-    # All processes of a browser together, checked twice a second. Allocations between checks are
-    # not limited by this.
+    # Limit for all processes of a browser together, checked twice a second. Allocations between two
+    # checks can exceed it.
     memory_bytes_max: int = 700_000_000
-    # One process, enforced by the kernel. An empty page's process has 150 MB.
+    # Limit for one process, enforced by the kernel. The process of an empty page has 150 MB.
     process_bytes_max: int = 450_000_000
     pages_max: int = 100
     tabs: int = 4
 
     @property
     def page_s_max(self) -> float:
-        """Maximum total time of a page: browser start, opening, rendering, waiting, reading."""
+        """Maximum total time of a page: browser start, opening, rendering, waiting and reading."""
         return START_S + self.total_s + self.total_s + self.waiting_s + self.reading_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderRules:
-    """Requests that are loaded in addition to the usual ones (rendering/request_rules.py)."""
+    """Requests that are loaded in addition to the default rules (rendering/request_rules.py)."""
 
-    # Resource types that are otherwise answered empty: `image`, `font`, `media`.
+    # Resource types to load that are answered empty by default: `image`, `font`, `media`.
     load: frozenset[str] = frozenset()
-    # Sites whose documents and XHR are loaded, in addition to scripts and styles of all sites.
+    # Other sites whose documents and XHR are loaded. Scripts and styles of all sites are loaded.
     third_party: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRequest:
-    """A request of a page. `kind` is the browser's resource type in lower case."""
+    """A request that a page sends. `kind` is the browser's resource type in lower case."""
 
     url: str
     kind: str
@@ -125,32 +126,32 @@ class ResourceRefused:
 class ResourceLoader(Protocol):
     """Answers the requests of a page. It is the browser's only access to the web."""
 
-    # Number of requests whose host must not be contacted yet. While all open requests wait for
-    # that, the page's deadline is extended.
+    # Number of open requests that wait because their host allows no request yet. While all open
+    # requests of a page wait for that, the page's deadline is extended.
     waiting: int
 
     async def load(self, request: ResourceRequest) -> ResourceAnswer | ResourceRefused:
-        """Send one request without following redirects. Never raises because of a server."""
+        """Send one request without following redirects. A failing server raises no exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderTask:
-    """A page to render: its URL, its response, and its clock."""
+    """A page to render: its URL, its fetched response, and its clock."""
 
     url: str
     document: ResourceAnswer
     rules: RenderRules = field(default_factory=RenderRules)
-    # Time that the page's scripts read from the clock at the start.
+    # Time in ms at which the clock of the page's scripts starts.
     now_ms: int = 1_767_225_600_000
     user_agent: str | None = None
     screenshot: bool = False
-    # Maximum wait before the page is started or restarted. None: no limit.
+    # Maximum time to wait before the page is started, or started again. None: no limit.
     wait_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderCounts:
-    """Requests of a page without its document, by result."""
+    """Numbers of a page's requests by result, without the request for its document."""
 
     asked: int = 0
     cached: int = 0
@@ -161,11 +162,11 @@ class RenderCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """A page as its scripts left it. `popups` are the URLs of new windows."""
+    """The result for a rendered page. `popups` are the URLs of new windows."""
 
     html: bytes = field(repr=False)
     counts: RenderCounts
-    # URLs that its scripts tried to navigate to.
+    # URLs that the page's scripts tried to navigate to.
     navigations: tuple[str, ...] = ()
     # True if the page navigated away before it had loaded.
     redirected: bool = False
@@ -176,7 +177,10 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotRendered:
-    """A page that could not be rendered: the reason, and a short text for people."""
+    """The result for a page that could not be rendered.
+
+    `reason` is the cause, and `detail` explains it in words.
+    """
 
     reason: RenderFailure
     detail: str = ""
@@ -187,7 +191,7 @@ RenderResult: TypeAlias = Rendered | NotRendered
 
 
 class PageRenderer(Protocol):
-    """Renders pages."""
+    """Renders pages. Implemented by `Renderer`."""
 
     async def render(self, task: RenderTask, loader: ResourceLoader) -> RenderResult:
         """Render a page. Raises exceptions of the loader."""

@@ -41,7 +41,7 @@ class Writer(Protocol):
 
     @property
     def size(self) -> int:
-        """Approximate size of the file so far. The same rows give the same value."""
+        """Approximate size of the file so far, in bytes. Equal rows always give the same size."""
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a row. Missing columns are empty."""
@@ -71,7 +71,7 @@ class TableFormat(Eraser, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A file format."""
+    """A file format. `module` imports and returns its module."""
 
     name: str
     suffix: str
@@ -80,7 +80,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFormat(Format):
-    """A format for all tables."""
+    """A format that can contain the rows of any table."""
 
     module: Callable[[], TableFormat]
 
@@ -116,7 +116,7 @@ def _index() -> Eraser:
     return Index
 
 
-WARC = "warc"  # only for the pages table, if bodies are stored
+WARC = "warc"  # only for the pages table, and only if bodies are stored
 ARCHIVE = Format(name=WARC, suffix=".warc.gz", module=_warc)
 INDEX = Format(name=WARC, suffix=".cdxj", module=_index)
 ROWS = (
@@ -130,7 +130,10 @@ FORMATS = (*NAMES, WARC)
 
 
 def writer(name: str, table: Table, folder: Path) -> Writer:
-    """Create a file with a unique name in a folder. Raises ValueError for an unknown format."""
+    """Create a file of a table with a unique name in a folder. `name` is the format.
+
+    Raises ValueError for an unknown format.
+    """
     from orbweaver.exporting.formats.hashed_file import HashedFile
 
     for one in ROWS:
@@ -148,9 +151,9 @@ def archive(folder: Path, name: str) -> WarcWriter:
 
 
 def erased(path: str, body: bytes, scope: ErasureFilter) -> Erased:
-    """Erase data from a file of an export or of stored pages, by its suffix.
+    """Erase data from a file of an export or of stored pages.
 
-    See `Eraser.erased`.
+    The suffix of `path` determines the format. See `Eraser.erased`.
     """
     from orbweaver.exporting.formats.erasing import Erased
 

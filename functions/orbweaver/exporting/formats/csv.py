@@ -24,12 +24,13 @@ END = "\r\n"
 # Removed: CSV cannot write them in a form that terminals ignore, and NUL ends the file for some
 # readers.
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-# A spreadsheet treats such a text as a formula (OWASP, "CSV Injection"; full-width signs as well),
-# so it gets an apostrophe prefix. Apostrophes before the sign match, too. So a reader can restore a
-# text: it removes one apostrophe if apostrophes and such a sign begin it. Numbers stay unchanged.
+# A spreadsheet treats a text that begins with such a sign as a formula, so the text gets an
+# apostrophe prefix (OWASP, "CSV Injection"; full-width signs as well). A text with apostrophes
+# before the sign gets one more. So a reader restores a text that begins like this by removing one
+# apostrophe. Numbers stay unchanged.
 FORMULA = re.compile("'*[-=+@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 QUOTED = re.compile('[",\r\n]')
-# A raw cell, and a raw record.
+# Patterns of one encoded cell, and of one encoded record.
 CELL = re.compile(r'("(?:[^"]|"")*"|[^,\r\n]*)(?:,|\r\n)')
 _CELL = rb'(?:"(?:[^"]|"")*+"|[^",\r\n]*+)'
 RECORD = re.compile(rb"%b(?:,%b)*+\r\n" % (_CELL, _CELL))
@@ -59,12 +60,12 @@ def _text_of(column: Column) -> Callable[[Any], str]:
 def cell_of(text: str) -> str:
     """Encode a text as a cell that no spreadsheet treats as a formula.
 
-    An empty text is a pair of quotes, an empty value an empty cell. Cells above 32,767 characters,
-    which Excel truncates, are written whole for other readers.
+    An empty text becomes a pair of quotes, an empty value an empty cell. Cells above 32,767
+    characters are written whole, although Excel truncates them.
     """
     if not text:
         return '""'
-    if not text.isprintable():  # rare, and the condition for all of these characters
+    if not text.isprintable():  # rare, and true for every text with such a character
         text = CONTROLS.sub("", text)
     if FORMULA.match(text):
         text = f"'{text}"
@@ -75,7 +76,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if QUOTED.search(text) else text or '""'
 
 
-# A moment is ISO 8601 in UTC, a decimal is its digits, a list is JSON.
+# A time is written as ISO 8601 in UTC, a decimal as its digits, a list as JSON.
 _TEXTS = TEXTS | {Type.STRING: cell_of, Type.DATE: str.__str__, Type.MOMENT: iso}
 
 
@@ -85,13 +86,16 @@ writer = CsvWriter
 
 
 def columns_of(body: bytes) -> list[str]:
-    """List the column names of a file, as raw cells. Its first line is enough."""
+    """Return the column names of a file as encoded cells. `body` may be only the first line."""
     head = body.removeprefix(BYTE_ORDER_MARK).partition(END.encode())[0]
     return _cells(head + END.encode())
 
 
 def rows_below(columns: Sequence[str], body: bytes) -> bytes:
-    """Return the rows of a file with these columns; cells of absent columns are empty."""
+    """Return the rows of a file, converted to these columns.
+
+    A column that the file does not have is empty.
+    """
     names = columns_of(body)
     if names == list(columns):
         return body.partition(END.encode())[2]

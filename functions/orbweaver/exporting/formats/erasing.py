@@ -1,7 +1,7 @@
 """Define input and result of erasing data from files.
 
-Remaining data keeps its bytes, except cells that mention erased data. A file without remaining rows
-is deleted.
+Data that remains keeps its bytes, except cells that mention erased data. A file without remaining
+rows is deleted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ErasureFilter(Protocol):
 
     @property
     def mentions(self) -> bool:
-        """Whether bodies and texts are erased that only mention the selection."""
+        """Whether to erase bodies and texts of other pages that mention selected URLs."""
 
     def url(self, url: str | None) -> bool:
         """Whether a URL belongs to the selection."""
@@ -38,14 +38,18 @@ class ErasureFilter(Protocol):
         """Whether a line may contain selected data."""
 
     def row_left(self, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return a row without selected data: None if it is erased, the same row if unchanged."""
+        """Return what remains of a row.
+
+        None: the row is erased. The same object: the row contains no selected data.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """Result of erasing in a file: its new body if it changed, and its number of rows.
+    """Result of erasing in a file. `body` is the new file, or None if nothing changed.
 
-    `gone` counts erased data by kind, `mentions` counts remaining mentions.
+    `rows` is the number of remaining rows. `gone` counts erased data by kind, and `mentions` counts
+    mentions that remain.
     """
 
     body: bytes | None = None
@@ -60,7 +64,11 @@ def lines_left(
     left_of: Callable[[bytes, ErasureFilter], bytes | None],
     packed: Callable[[list[bytes]], bytes],
 ) -> Erased:
-    """Erase data from a file of lines. Lines that cannot contain any are not parsed."""
+    """Erase data from a file of lines.
+
+    `left_of` returns what remains of a line, and `packed` makes a file of the remaining lines.
+    Lines that cannot contain selected data are not parsed.
+    """
     needed = [scope.line(line) or bool(scope.runs) for line in lines]
     if not any(needed):
         return Erased(rows=len(lines), gone={})

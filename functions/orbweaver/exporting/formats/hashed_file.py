@@ -16,7 +16,7 @@ from orbweaver.model.columns import Column, Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedFile:
-    """A finished file. `suffix` belongs to its final name."""
+    """A finished file. `suffix` is the end of its final name."""
 
     path: Path
     suffix: str
@@ -71,7 +71,7 @@ class HashedFile:
 class TextWriter(ABC):
     """Writes each row immediately, from the texts of its cells."""
 
-    # Text of an empty cell.
+    # The text that an empty cell is written as.
     EMPTY: ClassVar[str]
 
     def __init__(

@@ -1,7 +1,7 @@
 """Write JSON lines: a row is a line of UTF-8 with all columns in order, null if empty.
 
-A decimal is a JSON number with exactly its digits, a moment is ISO 8601 in UTC with milliseconds.
-Files are gzip (RFC 1952) without time or file name.
+A decimal is a JSON number with exactly its digits, a time is ISO 8601 in UTC with milliseconds.
+Files are gzip (RFC 1952) without modification time or file name.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from orbweaver.exporting.formats.erasing import Erased, ErasureFilter, lines_lef
 from orbweaver.exporting.formats.hashed_file import FinishedFile, HashedFile, TextWriter
 from orbweaver.model.columns import Column, Table, Type
 
-# zlib, though ISA-L is three times as fast: ISA-L's output depends on the processor, and two runs
-# over the same rows must be equal.
+# zlib's default level. zlib is used, although ISA-L is three times as fast. ISA-L's output depends
+# on the processor, and two runs over the same rows must give the same bytes.
 LEVEL = 6
-# zlib's window of 32 KiB, in gzip's framing: it writes mtime 0 and no name.
+# zlib's window of 32 KiB in a gzip file. zlib writes no time and no file name.
 GZIP_WBITS = 31
-# Escaped, so that all readers see the same lines: C1 controls and DEL control terminals, U+2028 and
-# U+2029 end lines for some readers. JSON does not escape them.
+# Characters that are escaped in addition to JSON's. C1 controls and DEL control terminals, and some
+# readers end a line at U+2028 and U+2029.
 UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
@@ -113,7 +113,10 @@ def _packed(lines: list[bytes]) -> bytes:
 
 
 def erased(body: bytes, scope: ErasureFilter) -> Erased:
-    """Erase data from rows (objects). Rows of a snapshot are arrays and are erased whole."""
+    """Erase data from rows.
+
+    A row of a snapshot (an array) is erased whole, except for its referrer.
+    """
     return lines_left(_lines(body), scope, _line_left, _packed)
 
 
@@ -133,7 +136,10 @@ def _line_left(line: bytes, scope: ErasureFilter) -> bytes | None:
 
 
 def _entry_left(line: bytes, row: list[Any], scope: ErasureFilter) -> bytes | None:
-    """Erase an entry of a snapshot if it is selected. Otherwise erase only a selected referrer."""
+    """Erase a snapshot's entry if its URL or run is selected.
+
+    Else erase only a selected referrer.
+    """
     if any(isinstance(cell, str) and (scope.url(cell) or scope.run(cell)) for cell in row[:-1]):
         return None
     if row and isinstance(row[-1], str) and scope.url(row[-1]):

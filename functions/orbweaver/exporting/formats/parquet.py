@@ -1,7 +1,7 @@
 """Write Parquet with typed columns by DuckDB, for Athena, DuckDB and readers of Arrow.
 
-zstd at level 3, dictionaries, statistics of each column. Moments have microseconds, because DuckDB
-writes no milliseconds.
+Files have zstd compression at level 3, dictionaries, and statistics of each column. Times have
+microseconds, because DuckDB writes no milliseconds.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ LEVEL = 3
 # one thread, so equal rows give equal bytes.
 GROUP_ROWS_MAX = 65_536
 GROUP_BYTES_MAX = 16 * 2**20
-# Compression ratio of lines, until a file of the first lines gives the real one.
+# Assumed ratio of the size of lines to the size of the file. Used until a file of the first lines
+# has been made and measured.
 SHRINKS_BY = 3
-# Lines wait in temporary storage, so they count at least an eighth of their bytes.
+# Lines are kept in temporary storage, so a file's size counts as at least an eighth of their bytes.
 SHRINKS_BY_MAX = 8
 SAMPLE_ROWS = 8_192
 SAMPLE_BYTES = 4 * 2**20
@@ -44,7 +45,7 @@ ROWS_AT_ONCE = 500
 LINE_BYTES = 2**20
 CONFIG = {
     "threads": "1",
-    "async_threads": "1",  # of 8, each with a stack of 8 MB
+    "async_threads": "1",  # instead of 8, each with a stack of 8 MB
     "memory_limit": "1GB",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -59,7 +60,7 @@ TYPES: dict[Type, str] = {
     Type.DATE: "DATE",
     Type.MOMENT: "TIMESTAMP WITH TIME ZONE",
 }
-# Types of cells (exporting/cells.py) that differ.
+# Types of cells (exporting/cells.py) in the lines that DuckDB reads, if they differ from `TYPES`.
 CELLS: dict[Type, str] = {
     Type.DECIMAL: "VARCHAR",
     Type.DATE: "VARCHAR",
@@ -68,8 +69,8 @@ CELLS: dict[Type, str] = {
 _line = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
-# Measured with 100,000 pages: 38,000 a second of CPU and at most 200 MB, against 51,000 and 130 MB
-# by pyarrow.
+# Measured with 100,000 pages: 38,000 pages per second of CPU and at most 200 MB of memory. pyarrow:
+# 51,000 pages and 130 MB.
 class ParquetWriter:
     """Writes rows as columns. It holds no rows in memory.
 
@@ -85,13 +86,13 @@ class ParquetWriter:
         self._lines = (Path(self._folder.name) / "rows.json").open("wb")
         self._longest = LINE_BYTES
         self._bytes = 0
-        # Bytes of lines, and of a file made of them.
+        # Sizes in bytes of the first lines and of the file made of them.
         self._tried: tuple[int, int] | None = None
         self.rows = 0
 
     @property
     def size(self) -> int:
-        """Approximate size of the file, by the compression ratio of the first lines."""
+        """Approximate size of the file in bytes, by the compression ratio of the first lines."""
         lines, made = self._tried or (SHRINKS_BY, 1)
         return self._sink.bytes or max(self._bytes * made // lines, self._bytes // SHRINKS_BY_MAX)
 

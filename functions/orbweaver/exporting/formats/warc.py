@@ -39,14 +39,15 @@ ABOUT = {
 }
 LINES_MAX = 20_000
 HEAD_BYTES = 4_096
-UNKNOWN_TYPE = "unk"  # value in indexes for a response without a type
+UNKNOWN_TYPE = "unk"  # media type in the index for a response without one
 
 
 class WarcWriter:
-    """Writes responses and their index. `name` is the file's name when it is complete.
+    """Writes responses and their index. `name` is the name that the file has when it is complete.
 
-    A `warcinfo` comes first, then the stored responses byte for byte, so one range request reads a
-    response. If the headers of a request were stored, a `request` record follows its response.
+    A `warcinfo` record comes first, then the stored responses byte for byte. So one range request
+    reads a response. If the headers of a request were stored, a `request` record follows its
+    response.
     """
 
     def __init__(self, sink: HashedFile, index: HashedFile, name: str) -> None:
@@ -59,7 +60,10 @@ class WarcWriter:
         return self._sink.bytes
 
     def add(self, record: PageRecord, member: bytes) -> bool:
-        """Append a stored response. Returns False for another record, such as a tombstone."""
+        """Append a stored response.
+
+        Returns False if `member` is no response, such as a tombstone.
+        """
         head = _head(member)
         if head.get("warc-type") != "response":
             return False
@@ -67,7 +71,8 @@ class WarcWriter:
             about = ABOUT | {"isPartOf": record.crawl}
             self._sink.write(warcinfo(self._name, record.fetched_at, about))
         media_type = (record.content_type or "").partition(";")[0].strip().lower()
-        # Numbers in the index are strings, as all programs write and some require.
+        # Numbers in the index are strings: all programs write them so, and some programs require
+        # it.
         entry = {
             "url": record.url,
             "mime": media_type or UNKNOWN_TYPE,
@@ -103,7 +108,7 @@ class WarcWriter:
 
 
 class Index:
-    """Sorts lines by bytes, at most `LINES_MAX` in memory. More are sorted in files and merged."""
+    """Sorts lines by their bytes. More than `LINES_MAX` lines are sorted in files and merged."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -120,7 +125,7 @@ class Index:
             self._lines.clear()
 
     def lines(self) -> Iterator[bytes]:
-        """Return all lines in order, once."""
+        """Return all lines in sorted order. Call it only once."""
         return iter(heapq.merge(*self._runs, sorted(self._lines)))
 
     def close(self) -> None:
@@ -156,7 +161,8 @@ def erased(body: bytes, scope: ErasureFilter) -> Erased:
     """Replace erased records by tombstones of the same length, so that all offsets stay valid."""
     kept = bytearray(body)
     gone: Counter[str] = Counter()
-    # Pages erased because they mention the selection. Their screenshots cannot be searched.
+    # URLs of pages that were erased because they mention the selection. Their screenshots are
+    # erased as well, because screenshots cannot be searched.
     pages: set[str | None] = set()
     rows = mentions = 0
     for member in members(body):
@@ -188,7 +194,7 @@ DEFAULT_PORTS = {"http": "80", "https": "443"}
 WWW = re.compile(r"www\d*\.")
 # Only `#`, `%`, spaces and characters that are not printable ASCII stay escaped.
 SAFE = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
-# ASP.NET puts session ids into the path.
+# Session ids that ASP.NET puts into the path.
 IN_PATH = (
     re.compile(r"(.*/)\((?:[a-z]\([0-9a-z]{24}\))+\)/([^?]+\.aspx.*)"),
     re.compile(r"(.*/)\([0-9a-z]{24}\)/([^?]+\.aspx.*)"),
@@ -205,15 +211,14 @@ IN_QUERY = (
 # The host is reversed, so that a site's pages are adjacent. The key omits differences that most
 # servers ignore: scheme, default port, `www.`, `www2.` and the like, a final slash, case of
 # letters, session ids (by their names and lengths), the order of parameters, unnecessary escapes,
-# repeated slashes, and dot segments.
-# The archives' Python package is under the AGPL and was last released in 2019. This is an
-# independent function for canonical URLs (model/url.py), compared with that package over a million
-# URLs.
+# repeated slashes, and dot segments. The Python package of the Internet Archive is under the AGPL
+# and was last released in 2019. This is an independent function for canonical URLs (model/url.py),
+# compared with that package over a million URLs.
 def surt(url: str) -> str:
-    """Return the SURT of a URL: its sort key in indexes of web archives.
+    """Return the SURT of a URL: the URL's sort key in indexes of web archives.
 
     `https://www.Example.com/b/?z=1&a` becomes `com,example)/b?a&z=1`. Archives look URLs up by this
-    key (pywb, OpenWayback, Common Crawl's index), so it must equal theirs exactly, including
+    key (pywb, OpenWayback, Common Crawl's index). So it must equal their key exactly, including
     oddities.
     """
     scheme, _, rest = url.partition("://")
@@ -256,7 +261,7 @@ def _query(query: str) -> str:
 
 
 def _bare(text: str) -> bytes:
-    """Remove all escapes, also escapes that appear when others are removed."""
+    """Remove all percent escapes, repeatedly, until no escape remains."""
     before, after = text.encode(), unquote_to_bytes(text)
     while before != after:
         before, after = after, unquote_to_bytes(after)
