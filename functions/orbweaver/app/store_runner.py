@@ -131,7 +131,7 @@ class StoreRunner:
         """Count the processes that share the queue, including starting ones."""
         try:
             begun = self._processes.count_alive()
-        except OSError:  # too many open files: assume no other process
+        except OSError:  # too many open files: count only this process
             return 1
         return begun if self._further is None else max(begun, 1 + self._further.count_alive())
 

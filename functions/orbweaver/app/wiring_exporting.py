@@ -94,7 +94,7 @@ def alone_of(
 ) -> InProcessExporter:
     """Build an exporter that writes into a folder without a queue.
 
-    With `pages`, it exports that source without a change feed. `tell` gets its progress.
+    With `pages`, it exports that source without a change feed. It calls `tell` with its progress.
     """
     from orbweaver.adapters.local.folder import FolderFiles
     from orbweaver.exporting.exporter import ExporterParts, InProcessExporter, WaitingExport
