@@ -10,8 +10,8 @@ from types import FunctionType
 import hypothesis
 import pytest
 
-# Functions of tests/costs.py that compare a time with a bound, and the clock of CPU time.
-TIMED = frozenset({"cpu_s", "process_time", "slope", "within"})
+# Functions of tests/costs.py and tests/fuzz that measure time, and the clock of CPU time.
+TIMED = frozenset({"cpu_s", "growth", "process_time", "slope", "within"})
 # A busy machine exceeds any deadline of one example.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")

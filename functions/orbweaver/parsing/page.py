@@ -177,9 +177,7 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
 ) -> Generator[None, None, Page]:
     """Parse a page fetched from `url`. Yields after each slice of its links.
 
-    `robots_tag`, `refresh` and `link` are response headers. `tracking`: parameters to remove from
-    links. `agent`: user agent. `prepared`: the result of `prepare` for this page, if it exists
-    already.
+    `robots_tag`, `refresh`, `link`: headers. `tracking`: parameters to remove from links.
     """
     ready = prepare(body, content_type) if prepared is None else prepared
     addressees = frozenset({EVERYBODY, PRODUCT, agent.partition("/")[0].strip().lower()})

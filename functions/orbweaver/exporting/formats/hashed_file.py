@@ -41,7 +41,7 @@ class HashedFile:
         return self._file.write(data)
 
     def flush(self) -> None:
-        """Flush the buffer, as Arrow requires."""
+        """Write the buffer to the file."""
         self._file.flush()
 
     @property
