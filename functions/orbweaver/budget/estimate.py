@@ -2,7 +2,7 @@
 
 Every page is assumed to be requested once, without failures. A *visit* processes a pack (message
 with up to 25 URLs) once. A *round* is the minute during which a function keeps a host
-(worker/rounds.py). The result is within 25 % of the scale model (docs/cost.md,
+(worker/rounds.py). The result is within 30 % of the scale model (docs/cost.md,
 bench/scale/bills.json).
 """
 

@@ -130,7 +130,7 @@ class Actions:
     # --- tickets for downloads and frames -------------------------------------------------------
 
     async def frame(self, url: str, crawl: str) -> dict[str, Any]:
-        """Create a ticket for a stored page, or return why it cannot be shown."""
+        """Create a ticket (a one-time address) for a stored page, or return why there is none."""
         return await self._ticket(url, crawl, PagePart.BODY)
 
     async def picture(self, url: str, crawl: str) -> dict[str, Any]:

@@ -96,7 +96,10 @@ class FileEraser:
     # --- one file ---------------------------------------------------------------------------
 
     async def erase_in(self, key: str) -> Erased:
-        """Erase data from the file `key` in memory. An unreadable file is listed in `left`."""
+        """Erase data from a copy of the file `key` in memory, and return the result.
+
+        An unreadable file is listed in `left`.
+        """
         body = await self._files.get(key)
         if body is None:
             return Erased(gone={})

@@ -159,9 +159,10 @@ class KindLearner:
         return SURPLUS if known.count.is_tried else UNKNOWN
 
     def _later(self, known: KindScore, taken: int, *, alone: bool) -> int | None:
-        """Return the next band of a link that has waited in band `taken`, or None to claim it now.
+        """Return the next band (waiting order, 0 first) of a link that has waited in band `taken`.
 
-        `alone` means that only links of fruitful kinds are claimed now.
+        Returns None to claim the link now. `alone` means that only links of fruitful kinds are
+        claimed now.
         """
         if known.score >= FRUITFUL:
             return None if self.scores.is_mostly_fruitful or self._may_be_out(known) else taken

@@ -70,7 +70,7 @@ class KnownClaims:
             self.new = max(0, self.new - len(gone))
 
     def merge(self, others: array[int]) -> None:
-        """Add `others`, the digests of a file. Digests that are not in this file count as new."""
+        """Add `others`, the digests of a file. Known digests that the file lacks count as new."""
         self._fold()
         known = len(self._sorted)
         merged = _merged(self._sorted, others)

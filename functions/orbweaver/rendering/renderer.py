@@ -1,8 +1,8 @@
 """Render pages concurrently, and replace browsers.
 
-A new browser gets the next pages after a number of pages. It also does so if the current browser
-exceeds its memory, does not answer, or violates the protocol. The previous browser ends with its
-last page.
+A browser is replaced after `RenderLimits.pages_max` pages, or if it exceeds its memory limit, does
+not answer, or violates the protocol. The new browser gets the next pages. The old one ends when
+its open pages are done.
 """
 
 from __future__ import annotations

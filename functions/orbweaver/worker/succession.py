@@ -274,7 +274,10 @@ class Succession:
         return False
 
     async def _begin(self, crawl: Crawl, host: str, beginner: _LeaseHolder) -> None:
-        """Start a host's first pack if none is in flight. If `beginner` started one, resend it."""
+        """Start a host's first pack if none is in flight.
+
+        If `beginner` started the pack in flight, resend it, because it may never have been sent.
+        """
         refused = -1
         for _ in range(TRIES):
             line = await self._backlog.read(crawl.id, host)

@@ -115,9 +115,10 @@ class DynamoBudgets:
         return counted
 
     def _grant_put(self, grant: dict[str, Any], counted: list[str], new: list[str]) -> Item:
-        """Return a Put of a pack's counted URLs. It fails if another worker has changed the item.
+        """Return a Put of a pack's URLs that count towards the page limit of a host.
 
-        `counted` are the stored URLs, to which the Put adds `new`.
+        `counted` are the stored URLs, to which the Put adds `new`. It fails if another worker has
+        changed them.
         """
         expires_at = self._clock.now_ms() // 1000 + self._retention_s
         fields = {**grant, "urls": [*counted, *new], "expires_at": expires_at}

@@ -258,10 +258,10 @@ class SqliteMessages:
                 )
 
     def release(self, queue: QueueName, group: str, text: str, after_s: float) -> bool:
-        """Make messages due that this process sent and works on, but never received.
+        """Make messages due that this process sent as in flight, to work on them at once.
 
-        Their bodies contain `text`, and they become due after `after_s` seconds. Returns True if
-        there was one.
+        The queue never delivered them to this process. Only messages whose bodies contain `text`
+        become due, after `after_s` seconds. Returns True if there was one.
         """
         now_ms = self._clock.now_ms()
         due_ms = now_ms + round(after_s * 1000)
