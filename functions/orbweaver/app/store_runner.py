@@ -156,7 +156,9 @@ class StoreRunner:
             taken = await inbox.receive(BATCH_MESSAGES, HIDDEN_S, sharing=self._sharing)
             if not taken:
                 continue
-            if self._paced + len(taken) <= PACED_MAX and await self._is_paced(taken):
+            if await self._is_paced(taken) and self._paced + len(taken) <= PACED_MAX:
+                # Counted here, because the next batch is taken before the task begins.
+                self._paced += len(taken)
                 group.create_task(self._process_paced(inbox, taken))
             else:
                 await self._process(inbox, taken)
@@ -172,7 +174,6 @@ class StoreRunner:
         return all(crawl is not None and crawl.delay_ms for crawl in crawls)
 
     async def _process_paced(self, inbox: SqliteInbox, taken: Sequence[ReceivedMessage]) -> None:
-        self._paced += len(taken)
         try:
             await self._process(inbox, taken)
         except PortError as error:

@@ -108,12 +108,19 @@ async def test_ending_process_returns_taken_packs(tmp_path: Path) -> None:
     await ports.aclose()
 
 
-@pytest.mark.parametrize(("delay_ms", "held"), [(0, BATCHES * BATCH_MESSAGES), (1_000, 50)])
+@pytest.mark.parametrize(
+    ("delay_ms", "paced_max", "held"),
+    [
+        (0, 120, BATCHES * BATCH_MESSAGES),
+        (1_000, 120, 50),
+        (1_000, 10, 10 + BATCHES * BATCH_MESSAGES),
+    ],
+)
 async def test_batches_of_crawl_with_delay_take_no_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delay_ms: int, held: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delay_ms: int, paced_max: int, held: int
 ) -> None:
     """Otherwise hosts beyond the thirtieth would wait for the end of a batch."""
-    ends = asyncio.Event()
+    full, ends = asyncio.Event(), asyncio.Event()
     taken: list[Delivery] = []
 
     class Waiting:
@@ -122,7 +129,7 @@ async def test_batches_of_crawl_with_delay_take_no_place(
         async def run(self, deliveries: Sequence[Delivery], _deadline_ms: int) -> tuple[str, ...]:
             taken.extend(deliveries)
             if len(taken) == held:
-                ends.set()
+                full.set()
             await ends.wait()
             return ()
 
@@ -133,13 +140,16 @@ async def test_batches_of_crawl_with_delay_take_no_place(
         def flush(self) -> None: ...
 
     monkeypatch.setattr(store_runner, "worker_of", lambda *_: Waiting())
+    monkeypatch.setattr(store_runner, "PACED_MAX", paced_max)
     ports = StorePorts(store_settings({}), tmp_path)
     now_ms = ports.clock.now_ms()
     await ports.crawls.create(samples.crawl(delay_ms=delay_ms, started_at_ms=now_ms))
     await ports.queue.send([samples.outgoing(place) for place in range(50)], express=False)
     async with running(ports):
         async with asyncio.timeout(WAIT_S):
-            await ends.wait()
+            await full.wait()
+        assert len(taken) == held
+        ends.set()
     await ports.aclose()
     assert len(taken) >= held
 
