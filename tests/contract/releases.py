@@ -204,9 +204,9 @@ def successor() -> Iterator[None]:
     today_reads, today_ledger = dynamodb_journal.read, dynamodb_ledger.read
 
     async def write(
-        _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, version: int, expires_s: int
+        _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, expires_s: int
     ) -> dict[str, Any]:
-        del version, expires_s
+        del expires_s
         return _journal_fields(journal_codec.decode(blob))
 
     async def read(dynamo: Dynamo, table: str, head: Mapping[str, Any]) -> Journal:

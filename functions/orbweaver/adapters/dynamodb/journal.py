@@ -22,11 +22,11 @@ PUTS_AT_ONCE = 4
 
 
 async def write_blob(
-    dynamo: Dynamo, table: str, pack_id: str, blob: bytes, *, version: int, expires_s: int
+    dynamo: Dynamo, table: str, pack_id: str, blob: bytes, *, expires_s: int
 ) -> dict[str, Any]:
     """Return the fields of a journal's head item. If `blob` is long, write it as chunks first."""
     if len(blob) <= BLOB_BYTES_MAX:
-        return {FIELD: version, "blob": blob}
+        return {FIELD: VERSION, "blob": blob}
     digest = blake2b(blob, digest_size=16).hexdigest()
     starts = range(0, len(blob), BLOB_BYTES_MAX)
     items = [
@@ -43,7 +43,7 @@ async def write_blob(
     await all_of(
         (dynamo.call("put_item", TableName=table, Item=item) for item in items), PUTS_AT_ONCE
     )
-    return {FIELD: version, "digest": digest, "chunks": len(items)}
+    return {FIELD: VERSION, "digest": digest, "chunks": len(items)}
 
 
 async def read(dynamo: Dynamo, table: str, head: Mapping[str, Any]) -> Journal:

@@ -38,7 +38,6 @@ from orbweaver.frontier.claims import (
     Recalled,
 )
 from orbweaver.frontier.journal import Journal, Ledger
-from orbweaver.frontier.journal_codec import VERSION
 from orbweaver.model.crawl import UNSPENT, Counts, Crawl, State
 from orbweaver.model.errors import StoredNewer
 from orbweaver.model.limits import Settlement
@@ -112,7 +111,6 @@ class DynamoPacks:
             self._packs,
             pack_id,
             await encoded(journal),
-            version=VERSION,
             expires_s=expires_s,
         )
         head = {"k": pack_id, "part": JOURNAL, "expires_at": expires_s, **held}
