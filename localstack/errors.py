@@ -26,7 +26,7 @@ def aws_errors(deed: str) -> Iterator[None]:
 
 
 def sentence_of(error: Exception) -> str | None:
-    """Return a text for an error of a client of AWS, or None for all other errors."""
+    """Return a text for an error of an AWS client. None: it is another kind of error."""
     if "botocore" not in sys.modules:  # no client of AWS was imported
         return None
     from botocore.exceptions import BotoCoreError, ClientError

@@ -135,7 +135,7 @@ async def test_newer_crawl_is_named_but_not_read(world: World) -> None:
 async def test_edit_by_newer_release_raises_stored_version(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The older release cannot end a crawl whose stop rules it does not know."""
+    """The older release cannot end a crawl with stop rules of the newer one."""
     crawls, crawl = world.container().crawls, samples.crawl()
     await crawls.create(crawl)
     with monkeypatch.context() as later:

@@ -174,7 +174,7 @@ def _withdrawn(facts: Facts) -> str | None:
 
 
 def _not_recorded(facts: Facts, url: str) -> str:
-    """Name the rule because of which a URL has no record, or say that the rules have changed."""
+    """Name the rule because of which a URL has no record, or note a change of rules."""
     place = deciding(facts.run.rules, url).get("record")
     if place is None or facts.run.rules[place].record is not False:
         return "no record was kept of it, by a rule of that time"
