@@ -7,6 +7,7 @@ slots of the block are moved. Slots that no longer fit into the block are releas
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -69,6 +70,17 @@ class Turn:
     probe: bool = False
 
 
+class HostRequests:
+    """Requests to one host by the visits of a container.
+
+    Only the visit that holds `reserving` reserves slots. `sent_ms` is the time of the last request.
+    """
+
+    def __init__(self) -> None:
+        self.reserving = asyncio.Lock()
+        self.sent_ms = 0
+
+
 class Pacer:
     """Reserves slots of one host for one pack (message with up to 25 URLs), and waits for them."""
 
@@ -82,8 +94,13 @@ class Pacer:
         until_ms: int,
         wait_limit: WaitLimit = UNLIMITED,
         lined: bool = True,
+        requests: HostRequests | None = None,
     ) -> None:
-        """Prepare to reserve slots. If `lined`, URLs without a slot join the waiting line."""
+        """Prepare to reserve slots. If `lined`, URLs without a slot join the waiting line.
+
+        The visits of a container share `requests`, one for each host.
+        """
+        self._requests = requests or HostRequests()
         self._hosts = hosts
         self._clock = clock
         self._host = host
@@ -130,7 +147,9 @@ class Pacer:
             if return_at_ms is not None:
                 return return_at_ms
             await self._sleep_until(at_ms)
-            await self._sleep_until(self._next_ms)  # a request may have been sent meanwhile
+            # A request may have been sent meanwhile. The clock may have been set back.
+            sent_ms = min(self._requests.sent_ms, self._clock.now_ms())
+            await self._sleep_until(max(self._next_ms, sent_ms + self._delay_ms))
             now_ms = self._clock.now_ms()
             if now_ms > self._until_ms:
                 return now_ms
@@ -192,7 +211,8 @@ class Pacer:
 
     def note_sent(self) -> None:
         """Record that a request was sent, which may be later than its start."""
-        self._asked_ms = self._clock.now_ms() + 1  # the clock rounds down
+        # The host's next slot may be reserved already by another visit, which waits for `sent_ms`.
+        self._asked_ms = self._requests.sent_ms = self._clock.now_ms() + 1  # the clock rounds down
         self._next_ms = max(self._next_ms, self._asked_ms + self._delay_ms)
         self._free_ms = max(self._free_ms, self._next_ms)
 

@@ -38,7 +38,7 @@ from orbweaver.model.user_agent import Identity, identity_of
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
 from orbweaver.politeness.host_health import HostHealth, Places
 from orbweaver.politeness.host_schedule import delay_of, is_down
-from orbweaver.politeness.pacer import LAPSES_MAX, Pacer, Turn
+from orbweaver.politeness.pacer import LAPSES_MAX, HostRequests, Pacer, Turn
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker import page_fault as faults
@@ -128,7 +128,7 @@ class PackFetcher:
         self._asking: WeakValueDictionary[tuple[str, int, bool], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._requests: WeakValueDictionary[str, HostRequests] = WeakValueDictionary()
         self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
         self._large = asyncio.Semaphore(SITEMAPS_AT_ONCE)
         # Results of unfinished packs, with the content of their pages until it is stored.
@@ -272,6 +272,7 @@ class PackFetcher:
     async def _request_as_waiting_visit(
         self, visit: HostVisit, targets: list[Target], delay_ms: int
     ) -> int | None:
+        requests = self._requests.setdefault(visit.host, HostRequests())
         pacer = Pacer(
             hosts=self._hosts,
             clock=self._clock,
@@ -280,12 +281,14 @@ class PackFetcher:
             until_ms=visit.context.until_ms,
             wait_limit=self._waiting_visits,
             lined=visit.context.lined,
+            requests=requests,
         )
         visit = replace(visit, queue=deque(targets))
         return_at_ms: int | None = None
         try:
             for _ in range(LAPSES_MAX):
-                return_at_ms = await self._ask_in_turn(visit, pacer, delay_ms)
+                reserving = requests.reserving if delay_ms else None
+                return_at_ms = await self._ask_in_turn(visit, pacer, reserving)
                 if return_at_ms is not None or not visit.queue:
                     break
         finally:
@@ -294,17 +297,24 @@ class PackFetcher:
             self._defer(visit.result, visit.queue, return_at_ms or self._clock.now_ms())
         return return_at_ms
 
-    async def _ask_in_turn(self, visit: HostVisit, pacer: Pacer, delay_ms: int) -> int | None:
+    async def _ask_in_turn(
+        self, visit: HostVisit, pacer: Pacer, reserving: asyncio.Lock | None
+    ) -> int | None:
+        """Request the URLs of a visit in the host's slots. Return a time to retry if it has none.
+
+        The visit holds the lock `reserving` while it has slots or reserves them.
+        """
         crawl, queue = visit.context.crawl, visit.queue
         places = self._places(visit.host, places_of(crawl)[0], eased=not crawl.delay_ms)
-        turns = self._turns.setdefault(visit.host, asyncio.Lock())
+        locked = False
         async with asyncio.TaskGroup() as group, AsyncExitStack() as block:
             while queue:
-                if delay_ms and not pacer.has_slots:
+                if reserving is not None and not (locked and pacer.has_slots):
                     # Without this lock, another visit could take a permit of the host, and then
                     # wait for slots with it.
                     await block.aclose()
-                    await block.enter_async_context(turns)
+                    await block.enter_async_context(reserving)
+                    locked = True
                 with ExitStack() as permits:
                     await places.acquire()
                     permits.callback(places.release)

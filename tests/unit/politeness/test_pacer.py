@@ -17,6 +17,7 @@ from orbweaver.politeness.pacer import (
     LEAD_MS,
     LOOK_MS,
     UNLIMITED,
+    HostRequests,
     Pacer,
     WaitLimit,
 )
@@ -50,6 +51,7 @@ def pacer(
     delay_ms: int = DELAY_MS,
     ahead_ms: int = 60_000,
     wait_limit: WaitLimit = UNLIMITED,
+    requests: HostRequests | None = None,
 ) -> Pacer:
     return Pacer(
         hosts=MemoryHosts(world, gate),
@@ -58,6 +60,7 @@ def pacer(
         delay_ms=delay_ms,
         until_ms=NOW_MS + ahead_ms,
         wait_limit=wait_limit,
+        requests=requests,
     )
 
 
@@ -304,6 +307,25 @@ async def test_request_sent_after_its_block_delays_next_visit() -> None:
     await first.release()
     assert await second.wait_for_slot(1) is None
     assert clock.at_ms == sent_ms + 1 + DELAY_MS
+
+
+async def test_late_request_delays_slot_of_other_visit() -> None:
+    world, clock, requests = World(), ManualClock(NOW_MS), HostRequests()
+    first, second = (pacer(world, clock, requests=requests) for _ in range(2))
+    assert await first.wait_for_slot(1) is None
+    assert first.start_request(first.turn)
+    sent_ms: list[int] = []
+
+    async def send_late(_seconds: float) -> None:
+        # The connection of the first request takes 300 ms.
+        clock.at_ms += 300
+        sent_ms.append(clock.at_ms)
+        first.note_sent()
+        del clock.sleep  # type: ignore[attr-defined] # the class's method again
+
+    clock.sleep = send_late  # type: ignore[method-assign]
+    assert await second.wait_for_slot(1) is None
+    assert clock.at_ms >= sent_ms[0] + DELAY_MS
 
 
 async def test_refused_turn_uses_slot_again() -> None:

@@ -19,6 +19,7 @@ from orbweaver.model.http_exchange import Failure
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import Host
+from orbweaver.politeness.pacer import Pacer, Turn
 from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.fetch_pack import HELD_MS, JUDGED_AT_ONCE, TROUBLE_MS, PackFetcher
@@ -206,6 +207,26 @@ async def test_url_missing_its_slot_waits_for_next_slot() -> None:
     assert await reservations.bytes.take(1_000, 1) == 1_000
     assert stage.web.urls == [A.url, f"{OTHER}/x"]
     assert not journal.returning
+
+
+async def test_visit_missing_its_slot_leaves_other_visits_their_slots() -> None:
+    """A visit that reserves without the lock would wait behind the slots of the other visit."""
+    stage = Stage()
+    start_request = Pacer.start_request
+    late_ms = [500]
+
+    def started(pacer: Pacer, turn: Turn) -> bool:
+        stage.clock.at_ms += late_ms.pop() if late_ms else 0
+        return start_request(pacer, turn)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Pacer, "start_request", started)
+        await asyncio.gather(
+            visit(stage, [A], POLITE), visit(stage, targets("b", "c", "d", "e"), POLITE)
+        )
+    times = [at_ms for _, at_ms in stage.web.asked]
+    assert len(times) == 5
+    assert all(1_000 <= other - one < 2_000 for one, other in pairwise(times)), times
 
 
 async def test_pack_with_many_held_bytes_ends_early() -> None:

@@ -83,11 +83,12 @@ class AwareRequest(aiohttp.ClientRequest):
         self.use, use.content = use, None
         self.repeated = self.reused  # from here on the server may have received it
         self.sent_s = time.monotonic()
-        if self.sent is not None:
-            self.sent()
         if self.deadline is not None:
             self.deadline.note_activity()
-        return await super().send(conn)
+        answer = await super().send(conn)
+        if self.sent is not None:
+            self.sent()  # after the write, so that the next request is not early
+        return answer
 
 
 class Attempt:
