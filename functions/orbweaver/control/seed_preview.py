@@ -214,8 +214,10 @@ class SeedPreviewer:
                 body_bytes_max=BODY_BYTES_MAX,
                 total_s=self._settings.fetch_total_s,
                 named=named,
+                sent=pacer.note_sent,
             )
         )
+        await pacer.extend()
         verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
         if isinstance(verdict, answers.Retry) and verdict.block:
             await self._health.back_off(host, verdict.retry_after_s, at_ms)

@@ -181,6 +181,11 @@ class Pacer:
             self._reserved_ms = self._free_ms
             self._slots.clear()
 
+    async def extend(self) -> None:
+        """Extend the reservation if the last request was sent after the end of its block."""
+        if self._free_ms > self._reserved_ms:
+            await self.release()
+
     @property
     def has_slots(self) -> bool:
         return bool(self._slots)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -161,7 +161,9 @@ class RobotsKeeper:
             return_at_ms = await pacer.wait_for_slot(1)
             if return_at_ms is not None:
                 return Deferred(return_at_ms=return_at_ms)
-            answer = await self._fetcher.fetch(self._request(crawl, url, named))
+            request = self._request(crawl, url, named)
+            answer = await self._fetcher.fetch(replace(request, sent=pacer.note_sent))
+            await pacer.extend()
             now_ms = self._clock.now_ms()
             if not isinstance(answer, Response) and answer.later_s is not None:
                 return Deferred(return_at_ms=now_ms + round(answer.later_s * 1000))

@@ -289,6 +289,7 @@ class PageLoader:
                 room=room if crawl.bytes_max is not None else None,
                 total_s=rendering.settings.fetch_total_s,
                 named=named_origins_for(self._context.named, self._target),
+                sent=self._pacers[host].note_sent,
             )
         )
         room.received = received_of(answer)

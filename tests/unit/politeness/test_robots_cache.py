@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
 from orbweaver.politeness import robots_cache as robots_module
@@ -74,6 +74,22 @@ async def test_request_has_own_user_agent_and_size_limit() -> None:
     (request,) = keeping.web.requests
     assert (request.user_agent, request.body_bytes_max) == ("orbweaver/test", BYTES_MAX)
     assert request.accept == frozenset({"*/*"})
+
+
+async def test_robots_request_sent_late_delays_next_slot() -> None:
+    keeping, sent_ms = Keeping(), 0
+
+    async def connect_slowly(request: Request) -> Response:
+        nonlocal sent_ms
+        keeping.clock.at_ms += 300
+        sent_ms = keeping.clock.at_ms
+        assert request.sent is not None
+        request.sent()
+        return answer(404)
+
+    keeping.web.fetch = connect_slowly  # type: ignore[method-assign]
+    await keeping.ask()
+    assert keeping.world.hosts[SITE].tat_ms >= sent_ms + POLITE.delay_ms
 
 
 async def test_crawl_with_own_agent_uses_it_for_robots() -> None:
