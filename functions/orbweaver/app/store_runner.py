@@ -1,10 +1,11 @@
 """Run workers over a store on this machine, as Lambda and its event sources do on AWS.
 
 Rules
-- A process has one worker, which processes `BATCHES` batches at once. It takes further batches of
-  crawls with a delay, up to `PACED_MAX` messages, because these mostly wait for their hosts. Host
-  slots, claims and counters are in the store, so they apply to all processes and crawls. Processes
-  share the queue (adapters/sqlite/messages.py).
+- A process has one worker, which processes `BATCHES` batches at once. It takes further messages of
+  crawls with a delay, up to `PACED_MAX`, because these mostly wait for their hosts. Each of these
+  messages is a batch, so that no host waits for another one. Host slots, claims and counters are in
+  the store, so they apply to all processes and crawls. Processes share the queue
+  (adapters/sqlite/messages.py).
 - A failed message becomes visible after `RETRY_S`, up to `receive_max` times. Then it becomes a
   dead letter.
 - Messages of a killed process become visible as soon as another process finds it dead. This
@@ -54,7 +55,7 @@ BATCHES, BATCH_MESSAGES = 3, 10
 # Maximum number of messages in further batches: one for each of about a hundred hosts.
 PACED_MAX = 120
 # Time limit of a batch, and visibility timeout of its messages.
-BATCH_S, HIDDEN_S = 60.0, 360.0
+BATCH_S, HIDDEN_S = 180.0, 600.0
 RETRY_S = 10.0
 # Interval between checks for new messages, and a longer one after POLLS_TO_IDLE checks without any.
 POLL_S, IDLE_POLL_S, POLLS_TO_IDLE = 0.02, 0.25, 100
@@ -71,6 +72,9 @@ DEFAULTS = {
     "WAITING_BYTES_MAX": "67108864",
     "HELD_BYTES_MAX": "268435456",
     "PAGES_SHARDS": "1",
+    # Only the time limit of a batch ends the visit of a host. If all hosts' visits ended together,
+    # their commits would keep the process busy, and the hosts idle.
+    "ROUND_S": "3600",
     # On a person's machine, people kill a process more often than pages do.
     "STRIKES_MAX": "6",
 }
@@ -150,16 +154,17 @@ class StoreRunner:
     async def _work_once(self, group: asyncio.TaskGroup) -> bool:
         """Process one batch of the first queue with messages. Return False if all queues are empty.
 
-        A batch of crawls with a delay runs in its own task: the method does not wait for it.
+        Batches of crawls with a delay run in their own tasks: the method does not wait for them.
         """
         for inbox in self._inboxes:
             taken = await inbox.receive(BATCH_MESSAGES, HIDDEN_S, sharing=self._sharing)
             if not taken:
                 continue
             if await self._is_paced(taken) and self._paced + len(taken) <= PACED_MAX:
-                # Counted here, because the next batch is taken before the task begins.
+                # Counted here, because the next batch is taken before the tasks begin.
                 self._paced += len(taken)
-                group.create_task(self._process_paced(inbox, taken))
+                for part in _apart(taken):
+                    group.create_task(self._process_paced(inbox, part))
             else:
                 await self._process(inbox, taken)
             return True
@@ -215,6 +220,24 @@ class StoreRunner:
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), seconds)
+
+
+def _apart(taken: Sequence[ReceivedMessage]) -> list[Sequence[ReceivedMessage]]:
+    """Return one batch per message, and one batch of all messages that may have killed a process.
+
+    A worker processes the suspects of a batch one by one.
+    """
+    from orbweaver.frontier.messages import Pack, decode
+
+    suspects: list[ReceivedMessage] = []
+    others: list[Sequence[ReceivedMessage]] = []
+    for one in taken:
+        message = decode(one.body)
+        if one.receives > 1 or (isinstance(message, Pack) and message.failures):
+            suspects.append(one)
+        else:
+            others.append([one])
+    return [suspects, *others] if suspects else others
 
 
 @asynccontextmanager

@@ -108,6 +108,28 @@ async def test_ending_process_returns_taken_packs(tmp_path: Path) -> None:
     await ports.aclose()
 
 
+class CountingWorker:
+    """A worker whose packs wait until `ends`. `batches` has the size of each batch."""
+
+    def __init__(self, messages: int) -> None:
+        self._messages = messages
+        self.batches: list[int] = []
+        self.all_taken, self.ends = asyncio.Event(), asyncio.Event()
+
+    async def run(self, deliveries: Sequence[Delivery], _deadline_ms: int) -> tuple[str, ...]:
+        self.batches.append(len(deliveries))
+        if sum(self.batches) == self._messages:
+            self.all_taken.set()
+        await self.ends.wait()
+        return ()
+
+    def drain(self) -> None: ...
+
+    def end(self) -> None: ...
+
+    def flush(self) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("delay_ms", "paced_max", "held"),
     [
@@ -120,26 +142,8 @@ async def test_batches_of_crawl_with_delay_take_no_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delay_ms: int, paced_max: int, held: int
 ) -> None:
     """Otherwise hosts beyond the thirtieth would wait for the end of a batch."""
-    full, ends = asyncio.Event(), asyncio.Event()
-    taken: list[Delivery] = []
-
-    class Waiting:
-        """A worker whose packs all wait for their hosts."""
-
-        async def run(self, deliveries: Sequence[Delivery], _deadline_ms: int) -> tuple[str, ...]:
-            taken.extend(deliveries)
-            if len(taken) == held:
-                full.set()
-            await ends.wait()
-            return ()
-
-        def drain(self) -> None: ...
-
-        def end(self) -> None: ...
-
-        def flush(self) -> None: ...
-
-    monkeypatch.setattr(store_runner, "worker_of", lambda *_: Waiting())
+    worker = CountingWorker(held)
+    monkeypatch.setattr(store_runner, "worker_of", lambda *_: worker)
     monkeypatch.setattr(store_runner, "PACED_MAX", paced_max)
     ports = StorePorts(store_settings({}), tmp_path)
     now_ms = ports.clock.now_ms()
@@ -147,11 +151,40 @@ async def test_batches_of_crawl_with_delay_take_no_place(
     await ports.queue.send([samples.outgoing(place) for place in range(50)], express=False)
     async with running(ports):
         async with asyncio.timeout(WAIT_S):
-            await full.wait()
-        assert len(taken) == held
-        ends.set()
+            await worker.all_taken.wait()
+        assert sum(worker.batches) == held
+        worker.ends.set()
     await ports.aclose()
-    assert len(taken) >= held
+    assert sum(worker.batches) >= held
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "receives", "batches"),
+    [(0, 1, [3]), (1_000, 1, [1, 1, 1]), (1_000, 2, [3])],
+)
+async def test_messages_of_crawl_with_delay_are_batches_unless_suspected(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    delay_ms: int,
+    receives: int,
+    batches: list[int],
+) -> None:
+    """A batch ends with its slowest host. A worker processes suspects of a batch one by one."""
+    worker = CountingWorker(sum(batches))
+    monkeypatch.setattr(store_runner, "worker_of", lambda *_: worker)
+    ports = StorePorts(store_settings({}), tmp_path)
+    now_ms = ports.clock.now_ms()
+    await ports.crawls.create(samples.crawl(delay_ms=delay_ms, started_at_ms=now_ms))
+    await ports.queue.send([samples.outgoing(place) for place in range(3)], express=False)
+    for _ in range(receives - 1):
+        inbox = ports.inbox(QueueName.CRAWL)
+        await inbox.show(await inbox.receive(3, 60))
+    async with running(ports):
+        async with asyncio.timeout(WAIT_S):
+            await worker.all_taken.wait()
+        worker.ends.set()
+    await ports.aclose()
+    assert sorted(worker.batches) == batches
 
 
 @pytest.mark.parametrize(("unfinished", "moved_ms"), [(False, -60_000), (True, 0)])
