@@ -123,10 +123,40 @@ Result: TypeAlias = Done | Requeued | Hopeless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Results:
+class _Visited:
+    """Result of a visit, which is not stored yet."""
+
     result: PackResult
     at_ms: int
     reservations: Reservations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedPack:
+    """A pack whose ledger is stored, or whose crawl has ended. Its messages may be unsent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournaledPack:
+    """A pack whose journal is stored, so that no URL of it is requested again."""
+
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPack:
+    """A pack without a stored result. `strikes` counts the workers that may have died of it."""
+
+    strikes: int
+
+
+def stage_of(crawl: Crawl, known: Recalled) -> CommittedPack | JournaledPack | NewPack:
+    """Return the stage that earlier deliveries of a pack reached."""
+    if known.ledger is not None or crawl.state is State.FINISHED:
+        return CommittedPack()
+    if known.journal is not None:
+        return JournaledPack(journal=known.journal)
+    return NewPack(strikes=known.strikes)
 
 
 class PackProcessor:
@@ -190,63 +220,94 @@ class PackProcessor:
         crawl = await self._crawls.get(message.crawl)
         if crawl is None:
             return Hopeless(reason=f"unknown crawl {message.crawl[:60]!r}")
-        if known.ledger is not None or crawl.state is State.FINISHED:
-            return await self._finish_done(crawl, message, known)
         failures = delivery.receives - 1
         if isinstance(message, Pack):
             failures += message.failures
-        if failures + 1 >= self._settings.receive_max:
-            return await self._given_up(crawl, message, f"failed {failures} times")
-        came: Journal | _Results | Result | None = known.journal
-        if came is None:
-            suspected = failures > 0 or known.strikes > 0
-            if isinstance(message, Pack):
-                message = replace(message, failures=failures)
-            came = await self._process_before_journal(delivery, message, crawl, suspected, round_)
-        if not isinstance(came, Journal | _Results):
-            return came
-        with self._applier.commits.awaited(crawl.id, message.id):
-            return await self._carry_out(crawl, message, known, came, round_)
+        match stage_of(crawl, known):
+            case CommittedPack():
+                return await self._finish_done(crawl, message, known)
+            case _ if failures + 1 >= self._settings.receive_max:
+                return await self._give_up(crawl, message, f"failed {failures} times")
+            case JournaledPack(journal=journal):
+                with self._applier.commits.awaited(crawl.id, message.id):
+                    return await self._settle(crawl, message, journal, round_)
+            case NewPack(strikes=strikes):
+                if isinstance(message, Pack):
+                    message = replace(message, failures=failures)
+                suspected = failures > 0 or strikes > 0
+                return await self._process_new(delivery, message, crawl, suspected, round_)
 
-    async def _carry_out(
+    async def _process_new(
+        self,
+        delivery: Delivery,
+        message: Pack | SeedsMessage,
+        crawl: Crawl,
+        suspected: bool,
+        round_: Round,
+    ) -> Result:
+        """Visit a pack without a journal, store its journal, and carry that out.
+
+        `suspected` means that the pack may have killed a worker.
+        """
+        if crawl.state is State.PAUSED:
+            # Messages of a paused crawl are stored (parked) until it resumes.
+            if await self._set_aside(delivery, message, crawl, round_):
+                return Done()
+            self._crawls.forget(crawl.id)
+        visited: _Visited | Requeued | Hopeless
+        if isinstance(message, SeedsMessage) or message.late:
+            visited = await self._take_in(message, crawl)
+        elif not suspected:
+            visited = await self._visit(message, crawl, round_, early=delivery.early)
+        elif len(message.targets) == 1:
+            visited = await self._visit_suspect(message, crawl, round_)
+        else:
+            return await self._split(message, crawl, round_)
+        if not isinstance(visited, _Visited):
+            return visited
+        with self._applier.commits.awaited(crawl.id, message.id):
+            journal = await self._store_journal(crawl, message, visited)
+            return await self._settle_first(crawl, message, journal, visited.at_ms, round_)
+
+    async def _split(self, pack: Pack, crawl: Crawl, round_: Round) -> Result:
+        """Split a suspected pack of several URLs into packs of one URL."""
+        own = isolate_urls(await self._budget_keeper.marked(crawl, pack), self._clock.now_ms())
+        with self._applier.commits.awaited(crawl.id, pack.id):
+            journal = await self._packs.write_journal(pack.id, own)
+            return await self._settle_first(crawl, pack, journal, own.at_ms, round_)
+
+    async def _settle_first(
         self,
         crawl: Crawl,
         message: Pack | SeedsMessage,
-        known: Recalled,
-        came: Journal | _Results,
+        journal: Journal,
+        own_at_ms: int,
         round_: Round,
     ) -> Result:
-        """Store a pack's result as its journal, and carry out the stored journal.
+        """Carry out the journal that a pack stored first. This delivery's journal has `own_at_ms`.
 
-        `came` is the result of this delivery. A journal that another delivery stored first wins.
+        Another delivery may have stored its journal first. It may also have committed the journal
+        and released claims.
         """
-        if isinstance(came, _Results):
-            journal = await self._written_down(crawl, message, came)
-        elif came is known.journal:
-            journal = came
-        else:
-            journal = await self._packs.write_journal(message.id, came)
-        if journal.at_ms != came.at_ms:
-            # Another delivery wrote this journal. It may also have committed the journal and
-            # released claims.
-            known = (await self._packs.recall([message.id])).get(message.id, known)
+        if journal.at_ms != own_at_ms:
+            known = (await self._packs.recall([message.id])).get(message.id, Recalled())
             if known.ledger is not None:
                 return await self._finish_done(crawl, message, known)
         return await self._settle(crawl, message, journal, round_)
 
-    async def _written_down(
-        self, crawl: Crawl, message: Pack | SeedsMessage, came: _Results
+    async def _store_journal(
+        self, crawl: Crawl, message: Pack | SeedsMessage, visited: _Visited
     ) -> Journal:
         writes = partial(self._sifter.journal_result, crawl, message)
         try:
-            return await writes(came.result, came.at_ms, came.reservations)
+            return await writes(visited.result, visited.at_ms, visited.reservations)
         except Exception as error:
             if not (isinstance(message, Pack) and _is_tried_alone(message) and is_fault(error)):
                 raise
             # The URL ends as unreadable, because another attempt would raise the same error.
             result = PackResult(crawl.id, crawl.hosts_counted)
-            result.add(unreadable(error, crawl, message.targets[0], came.at_ms))
-            return await writes(result, came.at_ms, came.reservations)
+            result.add(unreadable(error, crawl, message.targets[0], visited.at_ms))
+            return await writes(result, visited.at_ms, visited.reservations)
 
     async def _finish_done(
         self, crawl: Crawl, message: Pack | SeedsMessage, known: Recalled
@@ -271,53 +332,34 @@ class PackProcessor:
         late = isinstance(message, Pack) and message.late
         return Done(check=crawl.id if late or not more else None)
 
-    async def _process_before_journal(
-        self,
-        delivery: Delivery,
-        message: Pack | SeedsMessage,
-        crawl: Crawl,
-        suspected: bool,
-        round_: Round,
-    ) -> Journal | _Results | Result:
-        """Do the work before the result is stored. `Done` means that a later delivery does it.
+    async def _visit_suspect(
+        self, pack: Pack, crawl: Crawl, round_: Round
+    ) -> _Visited | Requeued | Hopeless:
+        """Visit a pack of one URL that may have killed a worker. Give it up after several deaths.
 
-        `suspected` means that the message may have killed a worker.
+        Its strikes count the workers that died while they visited it.
         """
-        if crawl.state is State.PAUSED:
-            # Messages of a paused crawl are stored (parked) until it resumes.
-            if await self._set_aside(delivery, message, crawl, round_):
-                return Done()
-            self._crawls.forget(crawl.id)
-        if isinstance(message, SeedsMessage) or message.late:
-            return await self._take_in(message, crawl)
-        # A suspected pack of several URLs is split into packs of one URL.
-        if suspected and len(message.targets) > 1:
-            return isolate_urls(
-                await self._budget_keeper.marked(crawl, message), self._clock.now_ms()
-            )
-        if not suspected:
-            return await self._visit(message, crawl, round_, early=delivery.early)
-        strikes = await self._packs.add_strike(message.id)
+        strikes = await self._packs.add_strike(pack.id)
         most = self._settings.strikes_max
         if strikes > most:
             # A redrive from the dead-letter queue gives the URL one more chance.
-            await self._packs.set_strikes(message.id, most - 1)
-            return await self._given_up(crawl, message, f"crashed its worker {most} times")
+            await self._packs.set_strikes(pack.id, most - 1)
+            return await self._give_up(crawl, pack, f"crashed its worker {most} times")
         try:
-            # A requeued URL remains a suspect. Its strikes count the workers that died.
-            came = await self._visit(replace(message, failures=1), crawl, round_)
+            # A requeued URL remains a suspect.
+            visited = await self._visit(replace(pack, failures=1), crawl, round_)
         finally:
             # A worker that dies does not reach this line, so any other result was no crash.
-            await self._packs.set_strikes(message.id, strikes - 1)
+            await self._packs.set_strikes(pack.id, strikes - 1)
         if (
             strikes > 1
-            and isinstance(came, _Results)
-            and came.result.requeue_delay_s(message.targets)
+            and isinstance(visited, _Visited)
+            and visited.result.requeue_delay_s(pack.targets)
         ):
             # A requeue does not clear the suspect. Its URL continues under another pack id, with
             # its strikes.
-            await self._packs.set_strikes(child_id(message.id, 0), strikes - 1)
-        return came
+            await self._packs.set_strikes(child_id(pack.id, 0), strikes - 1)
+        return visited
 
     async def _set_aside(
         self, delivery: Delivery, message: Pack | SeedsMessage, crawl: Crawl, round_: Round
@@ -331,19 +373,19 @@ class PackProcessor:
             return True
         return await self._packs.park(message.crawl, delivery.body, message.id)
 
-    async def _take_in(self, message: Pack | SeedsMessage, crawl: Crawl) -> _Results:
+    async def _take_in(self, message: Pack | SeedsMessage, crawl: Crawl) -> _Visited:
         """Collect the links to claim, from seeds or from a pack of deferred links."""
         reservations = self._budget_keeper.open(crawl, message.id)
         if isinstance(message, Pack):
             now_ms = self._clock.now_ms()
             result = late_result(message, crawl, now_ms)
-            return _Results(result=result, at_ms=now_ms, reservations=reservations)
+            return _Visited(result=result, at_ms=now_ms, reservations=reservations)
         result = result_of(message, crawl)
         if message.past is not None and crawl.live:
             await self._retracer.look_through(message.past, crawl, result)
-        return _Results(result=result, at_ms=message.at_ms, reservations=reservations)
+        return _Visited(result=result, at_ms=message.at_ms, reservations=reservations)
 
-    async def _given_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
+    async def _give_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
         """Return `Hopeless` for a message with a `reason`, after starting its host's next pack."""
         await self._applier.succession.start_next(
             crawl, message.id, place_of_message(message), last=True
@@ -352,7 +394,7 @@ class PackProcessor:
 
     async def _visit(
         self, pack: Pack, crawl: Crawl, round_: Round, *, early: bool = False
-    ) -> _Results | Requeued:
+    ) -> _Visited | Requeued:
         result = result_for(crawl)
         self._underway.begin(pack.id, result)
         reservations = self._budget_keeper.open(crawl, pack.id)
@@ -405,7 +447,7 @@ class PackProcessor:
             return Requeued(
                 outgoing=OutgoingPack(pack=pack, delay_s=delay_s), express=crawl.express
             )
-        return _Results(result=result, at_ms=self._clock.now_ms(), reservations=reservations)
+        return _Visited(result=result, at_ms=self._clock.now_ms(), reservations=reservations)
 
     def _admitted(self, context: PackContext, result: PackResult, pack: Pack) -> list[Target]:
         admitted: list[Target] = []
