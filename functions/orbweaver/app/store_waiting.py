@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from orbweaver.control.progress.queued import QueuedUrl
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from orbweaver.app.store_ports import StorePorts
 
 RETRIES_MAX, IN_WORK_MAX = 50, 20
+# Progress is shown several times a second, and mostly the same messages wait each time.
+_decoded = lru_cache(RETRIES_MAX + IN_WORK_MAX)(decode)
 
 
 async def pages_in_work(ports: StorePorts) -> Counter[str]:
@@ -50,7 +53,7 @@ def _uncommitted(ports: StorePorts, bodies: Iterable[str]) -> list[Pack | None]:
 
     A late pack gives None too.
     """
-    messages = [decode(body) for body in bodies]
+    messages = [_decoded(body) for body in bodies]
     # The URLs of a late pack are deferred links, which are not in flight.
     packs = [one if isinstance(one, Pack) and not one.late else None for one in messages]
     # A message of a committed pack is a copy.
