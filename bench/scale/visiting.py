@@ -23,7 +23,7 @@ from orbweaver.model.target import Target, next_attempt
 from orbweaver.model.url import host_of
 from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
-from orbweaver.politeness.pacer import LAPSES_MAX, Pacer
+from orbweaver.politeness.pacer import LAPSES_MAX, HostRequests, Pacer
 from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
 from orbweaver.worker.host_claims import BYTES_MAX, ENTRY_BYTES, IN_USE_MS, is_worth_saving
 from orbweaver.worker.host_visits import WaitingVisits
@@ -447,11 +447,5 @@ class Visit:
         self.model.books.count("deferrals", len(targets))
 
     def _pacer(self, host: Host, delay_ms: int, **more: Any) -> Pacer:
-        return Pacer(
-            hosts=self.container.view,
-            clock=self.model.kernel,
-            host=host.name,
-            delay_ms=delay_ms,
-            until_ms=self.until_ms,
-            **more,
-        )
+        requests = HostRequests(host.name, self.container.view, self.model.kernel)
+        return Pacer(requests, delay_ms=delay_ms, until_ms=self.until_ms, **more)

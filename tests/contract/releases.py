@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,6 @@ from orbweaver.adapters.dynamodb import journal as dynamodb_journal
 from orbweaver.adapters.dynamodb import ledger as dynamodb_ledger
 from orbweaver.adapters.dynamodb.table import Dynamo, Item, from_item
 from orbweaver.adapters.local.reader import InPlaceReader
-from orbweaver.budget.reservation import BudgetKeeper
 from orbweaver.frontier import journal_codec, messages
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import Message, MessageSource
@@ -30,15 +30,8 @@ from orbweaver.model import crawl_codec
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
 from orbweaver.worker import batch as workers
-from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.batch import Worker
-from orbweaver.worker.body_writer import BodyWriter
-from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.fetch_pack import PackFetcher
-from orbweaver.worker.host_claims import HostClaims
-from orbweaver.worker.kind_learning import KindLearning
-from orbweaver.worker.pack import Delivery, PackProcessor
-from orbweaver.worker.seeding import Seeder
+from orbweaver.worker.pack import Delivery
 from tests.contract.worlds import AwsWorld, Container
 from tests.memory import (
     ManualClock,
@@ -70,62 +63,26 @@ class Deployment:
 
     def worker(self, *, commits: bool = True) -> Worker:
         """Start a container; without `commits` it dies between journal and commit."""
-        container, settings = self.world.container(), Settings()
-        packs = container.packs if commits else _Refusing(container, self.refused)
-        clock, queue = self.clock, MemoryQueue(self.state)
-        applier = JournalApplier(
-            queue=queue,
-            packs=packs,
+        container = self.world.container()
+        ports = SimpleNamespace(
+            settings=Settings(),
+            clock=self.clock,
+            random=Random(1),
+            delivery_random=Random(3),
+            queue=MemoryQueue(self.state),
+            packs=container.packs if commits else _Refusing(container, self.refused),
             crawls=container.crawls,
             events=MemoryEvents(self.state),
             frontier=container.frontier,
             pages=container.pages,
             backlog=MemoryBacklog(self.state),
-            clock=clock,
-        )
-        recent = RecentCrawls(crawls=container.crawls, clock=clock)
-        pack_fetcher = PackFetcher(
-            fetcher=self.web,
-            reader=InPlaceReader(),
             hosts=container.hosts,
-            history=container.pages,
-            crawls=recent,
-            clock=clock,
-            random=Random(1),
-            settings=settings,
-            kinds=KindLearning(crawls=container.crawls, files=container.files, settings=settings),
+            budgets=container.budgets,
+            files=container.files,
+            reader=InPlaceReader(),
+            renderer=None,
         )
-        processor = PackProcessor(
-            packs=packs,
-            crawls=recent,
-            frontier=container.frontier,
-            pack_fetcher=pack_fetcher,
-            applier=applier,
-            body_writer=BodyWriter(
-                files=container.files, clock=clock, random=Random(2), settings=settings
-            ),
-            budget_keeper=BudgetKeeper(
-                budgets=container.budgets,
-                crawls=container.crawls,
-                clock=clock,
-                random=Random(3),
-                settings=settings,
-            ),
-            host_claims=HostClaims(files=container.files, clock=clock, settings=settings),
-            clock=clock,
-            metrics=self.metrics,
-            settings=settings,
-        )
-        return Worker(
-            queue=queue,
-            packs=packs,
-            seeder=Seeder(queue=queue, crawls=container.crawls, clock=clock),
-            processor=processor,
-            applier=applier,
-            clock=clock,
-            metrics=self.metrics,
-            settings=settings,
-        )
+        return Worker(ports, fetcher=self.web, metrics=self.metrics)
 
     async def work(self, worker: Worker, batches: int, size: int = 3) -> None:
         """Deliver queued messages in batches, each message when it is due."""

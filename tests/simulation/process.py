@@ -8,23 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.reader import InPlaceReader
-from orbweaver.budget.reservation import BudgetKeeper
 from orbweaver.exporting.exporter import ExporterParts
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
-from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.batch import Worker
-from orbweaver.worker.body_writer import BodyWriter
-from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.host_claims import HostClaims
-from orbweaver.worker.kind_learning import KindLearning
-from orbweaver.worker.pack import PackProcessor
-from orbweaver.worker.seeding import Seeder
-from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import (
     MemoryBacklog,
     MemoryBudgets,
@@ -48,6 +40,7 @@ if TYPE_CHECKING:
     from orbweaver.frontier.messages import Pack
     from orbweaver.model.http_exchange import Failure, Request, Response
     from orbweaver.worker.batch import Result
+    from orbweaver.worker.ports import WorkerPorts
     from orbweaver.worker.rounds import Round
     from tests.simulation.cloud import Cloud
     from tests.simulation.scenario import ExporterPlan
@@ -206,8 +199,8 @@ class Process:
 class _Worker(Worker):
     """A worker that reports packs (batches of URLs) that it takes before their messages."""
 
-    def __init__(self, cloud: Cloud, **parts: Any) -> None:
-        super().__init__(**parts)
+    def __init__(self, cloud: Cloud, ports: WorkerPorts, **parts: Any) -> None:
+        super().__init__(ports, **parts)
         self._cloud = cloud
         # In this invocation.
         self.taken: set[str] = set()
@@ -238,83 +231,33 @@ class WorkerProcess(Process):
             claims_travel="yes" if cloud.claims_travel else "no",
         )
         world = cloud.world
-        packs = self.packs = MemoryPacks(world, self.gate)
-        crawls = self.crawls = MemoryCrawls(world, self.gate)
-        frontier = MemoryFrontier(world, self.gate)
-        queue = self.queue = SimQueue(world, self.gate, self._arrive)
-        pages = SimPages(world, self.gate)
-        applier = JournalApplier(
-            queue=queue,
-            packs=packs,
-            crawls=crawls,
-            events=MemoryEvents(world, self.gate),
-            frontier=frontier,
-            pages=pages,
-            backlog=MemoryBacklog(world, self.gate),
-            clock=self.clock,
-        )
-        recent = RecentCrawls(crawls=crawls, clock=self.clock)
-        ending = self.ending = ShutdownSignal()
-        pack_fetcher = PackFetcher(
-            fetcher=self,
-            reader=InPlaceReader(),
-            renderer=SimRenderer(self) if renders else None,
-            hosts=SimHosts(world, self.gate, cloud.web),
-            history=pages,
-            crawls=recent,
-            kinds=KindLearning(
-                crawls=crawls, files=MemoryFiles(world, self.gate), settings=settings
-            ),
+        ports = SimpleNamespace(
+            settings=settings,
             clock=self.clock,
             random=self.random,
-            settings=settings,
-            ending=ending,
+            delivery_random=Random(f"{cloud.seed}/{name}/deliveries"),
+            queue=SimQueue(world, self.gate, self._arrive),
+            packs=MemoryPacks(world, self.gate),
+            crawls=MemoryCrawls(world, self.gate),
+            events=MemoryEvents(world, self.gate),
+            frontier=MemoryFrontier(world, self.gate),
+            pages=SimPages(world, self.gate),
+            backlog=MemoryBacklog(world, self.gate),
+            hosts=SimHosts(world, self.gate, cloud.web),
+            budgets=MemoryBudgets(world, self.gate),
+            files=MemoryFiles(world, self.gate),
+            reader=InPlaceReader(),
+            renderer=SimRenderer(self) if renders else None,
         )
-        metrics = MemoryMetrics()
-        processor = PackProcessor(
-            packs=packs,
-            crawls=recent,
-            frontier=frontier,
-            pack_fetcher=pack_fetcher,
-            applier=applier,
-            body_writer=BodyWriter(
-                files=MemoryFiles(world, self.gate),
-                clock=self.clock,
-                random=self.random,
-                settings=settings,
-            ),
-            budget_keeper=BudgetKeeper(
-                budgets=MemoryBudgets(world, self.gate),
-                crawls=crawls,
-                clock=self.clock,
-                random=Random(f"{cloud.seed}/{name}/deliveries"),
-                settings=settings,
-            ),
-            # Sites are small and rounds long, so one new claim is enough to
-            # write the file of claims.
-            host_claims=HostClaims(
-                files=MemoryFiles(world, self.gate),
-                clock=self.clock,
-                settings=settings,
-                new_least=1,
-                last_ms=ALWAYS_MS,
-            ),
-            clock=self.clock,
-            metrics=metrics,
-            settings=settings,
+        self.queue, self.packs, self.crawls = ports.queue, ports.packs, ports.crawls
+        self.worker = _Worker(cloud, ports, fetcher=self, metrics=MemoryMetrics())
+        self.ending = self.worker.ending
+        # Sites are small and rounds long, so one new claim is enough to write the file of claims.
+        claims = HostClaims(
+            files=ports.files, clock=self.clock, settings=settings, new_least=1, last_ms=ALWAYS_MS
         )
-        self.worker = _Worker(
-            cloud,
-            queue=queue,
-            packs=packs,
-            seeder=Seeder(queue=queue, crawls=crawls, clock=self.clock),
-            processor=processor,
-            applier=applier,
-            clock=self.clock,
-            metrics=metrics,
-            settings=settings,
-            ending=ending,
-        )
+        self.worker.processor.host_claims = claims
+        self.worker.processor._sifter._host_claims = claims
 
     def end(self) -> None:
         self.worker.end()

@@ -14,7 +14,6 @@ from random import Random
 
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.budget.budget_rules import COUNTED
-from orbweaver.budget.reservation import BudgetKeeper
 from orbweaver.control.crawl_control import Control
 from orbweaver.control.dead_letter_admin import DeadLetterAdmin
 from orbweaver.diagnostics.explainer import Explainer
@@ -25,17 +24,9 @@ from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.rendering.task import PageRenderer
-from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.batch import Worker
-from orbweaver.worker.body_writer import BodyWriter
-from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.fetch_pack import PackFetcher
-from orbweaver.worker.host_claims import HostClaims
-from orbweaver.worker.kind_learning import KindLearning
-from orbweaver.worker.pack import Delivery, PackProcessor
+from orbweaver.worker.pack import Delivery
 from orbweaver.worker.page_reading import PageReader
-from orbweaver.worker.seeding import Seeder
-from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import (
     ManualClock,
     MemoryBacklog,
@@ -214,73 +205,16 @@ class Stage:
         self.hosts = MemoryHosts(world, gate)
         self.pages = MemoryPages(world, gate)
         self.metrics = MemoryMetrics()
-        self.applier = JournalApplier(
-            queue=self.queue,
-            packs=self.packs,
-            crawls=self.crawls,
-            events=MemoryEvents(world, gate),
-            frontier=self.frontier,
-            pages=self.pages,
-            backlog=MemoryBacklog(world, gate),
-            clock=self.clock,
-        )
-        recent = RecentCrawls(crawls=self.crawls, clock=self.clock)
-        ending = ShutdownSignal()
-        self.pack_fetcher = PackFetcher(
-            fetcher=self.web,
-            reader=self.reader,
-            hosts=self.hosts,
-            history=self.pages,
-            crawls=recent,
-            kinds=KindLearning(
-                crawls=self.crawls, files=MemoryFiles(world, gate), settings=self.settings
-            ),
-            clock=self.clock,
-            random=Random(1),
-            settings=self.settings,
-            ending=ending,
-            renderer=self.renderer,
-        )
+        self.events = MemoryEvents(world, gate)
+        self.backlog = MemoryBacklog(world, gate)
+        self.files = MemoryFiles(world, gate)
         self.budgets = MemoryBudgets(world, gate)
-        self.budget_keeper = BudgetKeeper(
-            budgets=self.budgets,
-            crawls=self.crawls,
-            clock=self.clock,
-            random=Random(next(_CONTAINERS)),
-            settings=self.settings,
-        )
-        self.host_claims = HostClaims(
-            files=MemoryFiles(world, gate), clock=self.clock, settings=self.settings
-        )
-        self.processor = PackProcessor(
-            packs=self.packs,
-            crawls=recent,
-            frontier=self.frontier,
-            pack_fetcher=self.pack_fetcher,
-            applier=self.applier,
-            body_writer=BodyWriter(
-                files=MemoryFiles(world, gate),
-                clock=self.clock,
-                random=Random(2),
-                settings=self.settings,
-            ),
-            budget_keeper=self.budget_keeper,
-            host_claims=self.host_claims,
-            clock=self.clock,
-            metrics=self.metrics,
-            settings=self.settings,
-        )
-        self.worker = Worker(
-            queue=self.queue,
-            packs=self.packs,
-            seeder=Seeder(queue=self.queue, crawls=self.crawls, clock=self.clock),
-            processor=self.processor,
-            applier=self.applier,
-            clock=self.clock,
-            metrics=self.metrics,
-            settings=self.settings,
-            ending=ending,
-        )
+        self.random, self.delivery_random = Random(1), Random(next(_CONTAINERS))
+        self.worker = Worker(self, fetcher=self.web, metrics=self.metrics)
+        self.applier, self.processor = self.worker.applier, self.worker.processor
+        self.pack_fetcher = self.worker.pack_fetcher
+        self.budget_keeper = self.processor.budget_keeper
+        self.host_claims = self.processor.host_claims
 
     def begin(self, crawl: Crawl = CRAWL, *urls: str, pack: str = ROOT) -> Pack:
         """Add a crawl that has claimed these URLs and return the pack with them."""

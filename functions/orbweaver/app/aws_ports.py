@@ -50,7 +50,7 @@ class Ports:
         self.aws = aws
         self.meter = meter
         self.clock = SystemClock()
-        self.random = Random()  # noqa: S311 - jitter, not secrets
+        self.random = self.delivery_random = Random()  # noqa: S311 - jitter, not secrets
         # Callbacks that run when the ports are closed.
         self.ending = ExitStack()
         self._renderer: Renderer | None = None

@@ -86,7 +86,7 @@ class StorePorts:
             dead_letter_queue_url=QueueName.DEAD_LETTERS.value,
         )
         self.clock: Clock = clock or SteadyClock()
-        self.random = Random()  # noqa: S311 - jitter, not secrets
+        self.random = self.delivery_random = Random()  # noqa: S311 - jitter, not secrets
         # Can contain secrets.
         self._environment = dict(environment or {})
         self.store = SqliteStore.open(folder / FILE, durable=durable, writes=writes)

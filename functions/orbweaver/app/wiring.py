@@ -23,12 +23,8 @@ if TYPE_CHECKING:
     from orbweaver.diagnostics.explainer import Explainer
     from orbweaver.erasure.ports import Stores
     from orbweaver.frontier.pack_result import UncommittedResults
-    from orbweaver.model.ports import Fetcher, Metrics
-    from orbweaver.worker.apply_journal import JournalApplier
+    from orbweaver.model.ports import Fetcher
     from orbweaver.worker.batch import Worker
-    from orbweaver.worker.crawl_cache import RecentCrawls
-    from orbweaver.worker.fetch_pack import PackFetcher
-    from orbweaver.worker.shutdown import ShutdownSignal
 
 
 # Number of new objects between garbage collections. Python's default of 700 takes a tenth of a
@@ -44,76 +40,16 @@ def keep_made() -> None:
 
 def worker_of(ports: PortSet, underway: UncommittedResults | None = None) -> Worker:
     """Build a worker. `underway` collects its results that are not committed yet."""
-    from orbweaver.budget.reservation import BudgetKeeper
     from orbweaver.model.metrics import Service
     from orbweaver.worker.batch import Worker
-    from orbweaver.worker.body_writer import BodyWriter
-    from orbweaver.worker.crawl_cache import RecentCrawls
-    from orbweaver.worker.host_claims import HostClaims
-    from orbweaver.worker.pack import PackProcessor
-    from orbweaver.worker.seeding import Seeder
-    from orbweaver.worker.shutdown import ShutdownSignal
 
-    applier = applier_of(ports)
     metrics = ports.metrics(Service.WORKER)
-    recent = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
-    ending = ShutdownSignal()
-    processor = PackProcessor(
-        packs=ports.packs,
-        crawls=recent,
-        frontier=ports.frontier,
-        pack_fetcher=pack_fetcher_of(ports, recent, metrics, ending),
-        applier=applier,
-        body_writer=BodyWriter(
-            files=ports.files, clock=ports.clock, random=ports.random, settings=ports.settings
-        ),
-        budget_keeper=BudgetKeeper(
-            budgets=ports.budgets,
-            crawls=ports.crawls,
-            clock=ports.clock,
-            random=ports.random,
-            settings=ports.settings,
-        ),
-        host_claims=HostClaims(
-            files=ports.files, clock=ports.clock, settings=ports.settings, metrics=metrics
-        ),
-        clock=ports.clock,
-        metrics=metrics,
-        settings=ports.settings,
-        underway=underway,
-    )
     return Worker(
-        queue=ports.queue,
-        packs=ports.packs,
-        seeder=Seeder(queue=ports.queue, crawls=ports.crawls, clock=ports.clock),
-        processor=processor,
-        applier=applier,
-        clock=ports.clock,
-        metrics=metrics,
-        settings=ports.settings,
-        of_crawl=ports.of_crawl,
-        ending=ending,
-    )
-
-
-def pack_fetcher_of(
-    ports: PortSet, recent: RecentCrawls, metrics: Metrics, ending: ShutdownSignal | None = None
-) -> PackFetcher:
-    from orbweaver.worker.fetch_pack import PackFetcher
-    from orbweaver.worker.kind_learning import KindLearning
-
-    return PackFetcher(
+        ports,
         fetcher=ports.watched(fetcher_of(ports), metrics),
-        reader=ports.reader,
-        renderer=ports.renderer,
-        hosts=ports.hosts,
-        history=ports.pages,
-        crawls=recent,
-        clock=ports.clock,
-        random=ports.random,
-        settings=ports.settings,
-        kinds=KindLearning(crawls=ports.crawls, files=ports.files, settings=ports.settings),
-        ending=ending,
+        metrics=metrics,
+        of_crawl=ports.of_crawl,
+        underway=underway,
     )
 
 
@@ -194,21 +130,6 @@ def stores_of(ports: PortSet) -> Stores:
         events=ports.events,
         clock=ports.clock,
         catalogue=ports.catalogue,
-    )
-
-
-def applier_of(ports: PortSet) -> JournalApplier:
-    from orbweaver.worker.apply_journal import JournalApplier
-
-    return JournalApplier(
-        queue=ports.queue,
-        packs=ports.packs,
-        crawls=ports.crawls,
-        events=ports.events,
-        frontier=ports.frontier,
-        pages=ports.pages,
-        backlog=ports.backlog,
-        clock=ports.clock,
     )
 
 

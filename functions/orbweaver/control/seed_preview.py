@@ -35,7 +35,7 @@ from orbweaver.model.url_rules import combined_rule, deciding
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.sniffing import HTML_TYPES
 from orbweaver.politeness.host_schedule import delay_of
-from orbweaver.politeness.pacer import Pacer
+from orbweaver.politeness.pacer import HostRequests, Pacer
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker.page_reading import PageReading, ReaderBusy, job_of
@@ -195,9 +195,7 @@ class SeedPreviewer:
                     if not decided.allowed:
                         return f"robots.txt forbids it: {decided.why}"
         pacer = Pacer(
-            hosts=self._hosts,
-            clock=self._clock,
-            host=host,
+            HostRequests(host, self._hosts, self._clock),
             delay_ms=delay_of(crawl.delay_ms, crawl_delay_s, 0),
             until_ms=until_ms,
         )

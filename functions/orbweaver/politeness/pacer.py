@@ -71,12 +71,13 @@ class Turn:
 
 
 class HostRequests:
-    """Requests to one host by the visits of a container.
+    """Requests to one host, shared by the visits of a container.
 
     Only the visit that holds `reserving` reserves slots. `sent_ms` is the time of the last request.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, host: str, hosts: SlotStore, clock: Clock) -> None:
+        self.host, self.hosts, self.clock = host, hosts, clock
         self.reserving = asyncio.Lock()
         self.sent_ms = 0
 
@@ -86,24 +87,18 @@ class Pacer:
 
     def __init__(
         self,
+        requests: HostRequests,
         *,
-        hosts: SlotStore,
-        clock: Clock,
-        host: str,
         delay_ms: int,
         until_ms: int,
         wait_limit: WaitLimit = UNLIMITED,
         lined: bool = True,
-        requests: HostRequests | None = None,
     ) -> None:
-        """Prepare to reserve slots. If `lined`, URLs without a slot join the waiting line.
-
-        The visits of a container share `requests`, one for each host.
-        """
-        self._requests = requests or HostRequests()
-        self._hosts = hosts
-        self._clock = clock
-        self._host = host
+        """Prepare to reserve slots. If `lined`, URLs without a slot join the waiting line."""
+        self._requests = requests
+        self._hosts = requests.hosts
+        self._clock = requests.clock
+        self._host = requests.host
         self._delay_ms = delay_ms
         self._until_ms = until_ms
         self._wait_limit = wait_limit

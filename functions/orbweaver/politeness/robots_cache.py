@@ -31,7 +31,7 @@ from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import RobotsEntry
-from orbweaver.politeness.pacer import Pacer
+from orbweaver.politeness.pacer import HostRequests, Pacer
 from orbweaver.politeness.robots_escapes import READINGS
 from orbweaver.politeness.robots_txt import BODY_BYTES_MAX, Robots, parse, whole_lines
 
@@ -151,13 +151,8 @@ class RobotsKeeper:
     ) -> RobotsEntry | Deferred | RobotsUnreachable:
         url = f"{host}/robots.txt"
         for _ in range(REDIRECTS_MAX + 1):
-            pacer = Pacer(
-                hosts=self._hosts,
-                clock=self._clock,
-                host=host_of(url),
-                delay_ms=crawl.delay_ms,
-                until_ms=until_ms,
-            )
+            requests = HostRequests(host_of(url), self._hosts, self._clock)
+            pacer = Pacer(requests, delay_ms=crawl.delay_ms, until_ms=until_ms)
             return_at_ms = await pacer.wait_for_slot(1)
             if return_at_ms is not None:
                 return Deferred(return_at_ms=return_at_ms)

@@ -32,7 +32,6 @@ from orbweaver.frontier.messages import Close, Pack, SeedsMessage
 from orbweaver.model.crawl import Counters, Counts, Crawl, State, ends_with, finished
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import Outcome, Reason, Refusal
-from orbweaver.model.ports import Clock, Events
 from orbweaver.model.target import PACK_TARGETS_MAX
 from orbweaver.model.turns import turn_after
 from orbweaver.model.url import redacted
@@ -41,9 +40,8 @@ from orbweaver.worker.group_commit import Commits
 from orbweaver.worker.succession import NOWHERE, Claiming, PackPlace, Succession, place_of_message
 
 if TYPE_CHECKING:
-    from orbweaver.frontier.backlog import Backlog
-    from orbweaver.frontier.ports import Crawls, Frontier, Packs, Pages
-    from orbweaver.frontier.queues import Queue
+    from orbweaver.frontier.ports import Crawls
+    from orbweaver.worker.ports import WorkerPorts
     from orbweaver.worker.rounds import Round
 
 _log = logging.getLogger(__name__)
@@ -87,28 +85,17 @@ def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = No
 class JournalApplier:
     """Carries out journals (stored results of packs), and ends crawls."""
 
-    def __init__(
-        self,
-        *,
-        queue: Queue,
-        packs: Packs,
-        crawls: Crawls,
-        events: Events,
-        frontier: Frontier,
-        pages: Pages,
-        backlog: Backlog,
-        clock: Clock,
-    ) -> None:
-        self._queue = queue
-        self._packs = packs
-        self._crawls = crawls
-        self._events = events
-        self._frontier = frontier
-        self._pages = pages
-        self._clock = clock
-        self.succession = Succession(backlog=backlog, queue=queue, clock=clock)
-        self.samples = Samples(crawls)
-        self.commits = Commits(packs)
+    def __init__(self, ports: WorkerPorts) -> None:
+        self._queue = ports.queue
+        self._packs = ports.packs
+        self._crawls = ports.crawls
+        self._events = ports.events
+        self._frontier = ports.frontier
+        self._pages = ports.pages
+        self._clock = ports.clock
+        self.succession = Succession(backlog=ports.backlog, queue=ports.queue, clock=ports.clock)
+        self.samples = Samples(ports.crawls)
+        self.commits = Commits(ports.packs)
 
     async def apply(
         self,

@@ -32,19 +32,19 @@ from orbweaver.frontier.yield_drop import drop_percent
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import PortError, StoredNewer, is_port_error
 from orbweaver.model.metrics import Metric
-from orbweaver.model.ports import Clock, Metrics
-from orbweaver.model.settings import Settings
+from orbweaver.model.ports import Fetcher, Metrics
 from orbweaver.model.version import REMEDY
 from orbweaver.worker.apply_journal import JournalApplier
-from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
+from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS, RecentCrawls
+from orbweaver.worker.fetch_pack import PackFetcher
 from orbweaver.worker.pack import Delivery, Done, Hopeless, PackProcessor, Requeued
 from orbweaver.worker.rounds import Round
 from orbweaver.worker.seeding import Seeder
 from orbweaver.worker.shutdown import ShutdownSignal
 
 if TYPE_CHECKING:
-    from orbweaver.frontier.ports import Packs
-    from orbweaver.frontier.queues import Queue
+    from orbweaver.frontier.pack_result import UncommittedResults
+    from orbweaver.worker.ports import WorkerPorts
 
 _log = logging.getLogger(__name__)
 
@@ -73,35 +73,44 @@ def _of_nobody(_crawl: str) -> AbstractContextManager[None]:
 class Worker:
     """Processes batches of messages. One instance per container, so its caches are reused."""
 
-    def __init__(  # noqa: PLR0913 - it composes the whole path
+    def __init__(
         self,
+        ports: WorkerPorts,
         *,
-        queue: Queue,
-        packs: Packs,
-        seeder: Seeder,
-        processor: PackProcessor,
-        applier: JournalApplier,
-        clock: Clock,
+        fetcher: Fetcher,
         metrics: Metrics,
-        settings: Settings,
         of_crawl: Callable[[str], AbstractContextManager[None]] = _of_nobody,
-        ending: ShutdownSignal | None = None,
+        underway: UncommittedResults | None = None,
     ) -> None:
-        """`of_crawl` opens a context for the work on a crawl. The fetcher must share `ending`."""
-        self._ending = ending or ShutdownSignal()
-        self._queue = queue
-        self._packs = packs
-        self._seeder = seeder
-        self._processor = processor
-        self._applier = applier
-        self._clock = clock
+        """Build the parts of a worker.
+
+        `of_crawl` opens a context for the work on a crawl. `underway` collects the results that are
+        not committed yet.
+        """
+        settings = ports.settings
+        self.ending = ShutdownSignal()
+        self._queue = ports.queue
+        self._packs = ports.packs
+        self._clock = ports.clock
+        crawls = RecentCrawls(crawls=ports.crawls, clock=ports.clock)
+        self._seeder = Seeder(queue=ports.queue, crawls=ports.crawls, clock=ports.clock)
+        self.applier = JournalApplier(ports)
+        self.pack_fetcher = PackFetcher(ports, fetcher=fetcher, crawls=crawls, ending=self.ending)
+        self.processor = PackProcessor(
+            ports,
+            crawls=crawls,
+            pack_fetcher=self.pack_fetcher,
+            applier=self.applier,
+            metrics=metrics,
+            underway=underway,
+        )
         # A worker may have read the crawl just before it was cancelled. It then sends one more
         # request and commits the result.
         request_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
         self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics
         self._of_crawl = of_crawl
-        self._holder = NewerMessages(queue=queue, clock=clock, metrics=metrics, settings=settings)
+        self._holder = NewerMessages(ports, metrics)
         self._settings = settings
 
     async def run(self, deliveries: Sequence[Delivery], deadline_ms: int) -> tuple[str, ...]:
@@ -124,7 +133,7 @@ class Worker:
             clock=self._clock,
             settings=self._settings,
             deadline_ms=deadline_ms,
-            ending=self._ending,
+            ending=self.ending,
         )
         results: list[Result] = []
         early: list[Result] = []
@@ -258,11 +267,11 @@ class Worker:
 
     def drain(self) -> None:
         """Start no more requests: finish requests in progress and requeue the other URLs."""
-        self._ending.resting = True
+        self.ending.resting = True
 
     def end(self) -> None:
         """Cancel requests in progress and requeue their URLs, because the process must end."""
-        self._ending.announce()
+        self.ending.announce()
 
     def flush(self) -> None:
         """Send this invocation's metrics."""
@@ -287,7 +296,7 @@ class Worker:
         for crawl_id, asking in checks.items():
             try:
                 with self._of_crawl(crawl_id):
-                    ended = await self._applier.finish(crawl_id)
+                    ended = await self.applier.finish(crawl_id)
                 if ended is not None:
                     self._compare(*ended)
             except StoredNewer as error:  # a newer version has stored the crawl meanwhile
@@ -299,7 +308,7 @@ class Worker:
         looks = {result.check_late for result in (*early, *results) if isinstance(result, Done)}
         for crawl_id in sorted(one for one in looks if one is not None):
             try:
-                await self._applier.send_promising(crawl_id)
+                await self.applier.send_promising(crawl_id)
             except (StoredNewer, PortError) as error:
                 _log.warning("crawl.look_failed", extra={"crawl": crawl_id, "error": str(error)})
         return failed
@@ -360,7 +369,7 @@ class Worker:
                 if known.newer is not None:
                     return Held(said=known.newer, crawl=message.crawl)
                 with self._of_crawl(message.crawl):
-                    result = await self._processor.advance(delivery, message, known, round_)
+                    result = await self.processor.advance(delivery, message, known, round_)
                 if not isinstance(result, Hopeless):
                     return result
                 done = await self._dead_letter(delivery, result.reason)
@@ -369,7 +378,7 @@ class Worker:
                 # Deferred links are sent when few URLs are in flight. A dead letter is no longer in
                 # flight, so these links may be due now.
                 late = message.late
-                mourned = await self._applier.note_dead_letters(
+                mourned = await self.applier.note_dead_letters(
                     message.crawl, 0 if late else len(message.targets)
                 )
                 return Done(check=message.crawl) if mourned else done
@@ -382,7 +391,7 @@ class Worker:
         if wait_ms > 0:
             await self._queue.send_close(close, -(-wait_ms // 1000))
         else:
-            await self._applier.close(close)
+            await self.applier.close(close)
 
     async def _dead_letter(self, delivery: Delivery, reason: str) -> Done:
         await self._queue.dead_letter(delivery.body, reason, self._source(delivery))
@@ -412,11 +421,11 @@ class NewerMessages:
     (docs/upgrade.md).
     """
 
-    def __init__(self, *, queue: Queue, clock: Clock, metrics: Metrics, settings: Settings) -> None:
-        self._queue = queue
-        self._clock = clock
+    def __init__(self, ports: WorkerPorts, metrics: Metrics) -> None:
+        self._queue = ports.queue
+        self._clock = ports.clock
         self._metrics = metrics
-        self._settings = settings
+        self._settings = ports.settings
 
     async def hold_back(self, held: Sequence[tuple[Delivery, Held]]) -> list[str]:
         """Requeue messages, or make them dead letters. Return the ids of failed messages."""

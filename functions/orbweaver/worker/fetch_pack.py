@@ -29,9 +29,7 @@ from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response, received_of
 from orbweaver.model.named_origins import named_origins_for
 from orbweaver.model.outcome import Reason
-from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.render_rules import places_of, slots_of
-from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 from orbweaver.model.user_agent import Identity, identity_of
@@ -47,20 +45,16 @@ from orbweaver.worker.host_visits import AnsweredRequest, HostVisit, WaitingVisi
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext
 from orbweaver.worker.page_fault import FaultedPages, result_or_fault, results_or_fault
-from orbweaver.worker.page_reading import PageReader
 from orbweaver.worker.response_handling import ResponseHandler
 from orbweaver.worker.shutdown import ShutdownSignal
 from orbweaver.worker.sitemap_handling import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
 from orbweaver.worker.unvisited import Unvisited
 
 if TYPE_CHECKING:
-    from random import Random
-
-    from orbweaver.frontier.ports import History
-    from orbweaver.politeness.ports import Hosts
-    from orbweaver.rendering.task import PageRenderer
+    from orbweaver.model.ports import Fetcher
     from orbweaver.worker.cookies import Cookies
     from orbweaver.worker.page_rendering import PageRendering
+    from orbweaver.worker.ports import WorkerPorts
     from orbweaver.worker.render_lane import RenderLane
 
 _log = logging.getLogger(__name__)
@@ -74,54 +68,48 @@ JUDGED_AT_ONCE = 4
 class PackFetcher:
     """Requests URLs of many packs and hosts concurrently. One instance per container."""
 
-    def __init__(  # noqa: PLR0913 - it is in the middle of the path
+    def __init__(
         self,
+        ports: WorkerPorts,
         *,
         fetcher: Fetcher,
-        reader: PageReader,
-        hosts: Hosts,
-        history: History,
         crawls: RecentCrawls,
-        kinds: KindLearning,
-        clock: Clock,
-        random: Random,
-        settings: Settings,
         ending: ShutdownSignal | None = None,
-        renderer: PageRenderer | None = None,
     ) -> None:
+        """`crawls` and `ending` are shared with the other parts of the worker."""
+        clock, settings, hosts = ports.clock, ports.settings, ports.hosts
         self._ending = ending or ShutdownSignal()
-        self._history = history
+        self._history = ports.pages
         self._crawls = crawls
         self._fetcher, self._hosts = fetcher, hosts
-        self._clock, self._random = clock, random
-        self._settings = settings
-        self._unvisited = Unvisited(kinds=kinds, clock=clock, random=random, settings=settings)
+        self._clock, self._settings = clock, settings
+        self.kinds = KindLearning(crawls=ports.crawls, files=ports.files, settings=settings)
+        self._unvisited = Unvisited(
+            kinds=self.kinds, clock=clock, random=ports.random, settings=settings
+        )
         self._sitemaps = Sitemaps(clock=clock, settings=settings)
-        self._health = HostHealth(hosts=hosts, clock=clock, random=random)
+        self._health = HostHealth(hosts=hosts, clock=clock, random=ports.random)
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
         rendering: PageRendering | None = None
-        if renderer is not None:
+        if ports.renderer is not None:
             # Only machines with a browser need this import. It would slow down other cold starts.
             from orbweaver.worker.page_rendering import PageRendering
 
             given = (fetcher, hosts, self._robots, self._health, clock, settings, crawls)
-            rendering = PageRendering(renderer, *given)
+            rendering = PageRendering(ports.renderer, *given)
         self._render_lane: RenderLane | None = None
         if settings.renders_elsewhere:
             from orbweaver.worker.render_lane import RenderLane
 
             self._render_lane = RenderLane(crawls, clock)
         self._handler = ResponseHandler(
+            ports,
             health=self._health,
-            reader=reader,
+            sitemaps=self._sitemaps,
+            kinds=self.kinds,
             rendering=rendering,
             render_lane=self._render_lane,
-            sitemaps=self._sitemaps,
-            clock=clock,
-            settings=settings,
-            kinds=kinds,
         )
-        self.kinds = kinds
         self._waiting_visits = WaitingVisits(settings)
         self._cookies: Cookies | None = None
         # An entry exists only while its host is being visited.
@@ -272,16 +260,16 @@ class PackFetcher:
     async def _request_as_waiting_visit(
         self, visit: HostVisit, targets: list[Target], delay_ms: int
     ) -> int | None:
-        requests = self._requests.setdefault(visit.host, HostRequests())
+        requests = self._requests.get(visit.host)
+        if requests is None:
+            requests = HostRequests(visit.host, self._hosts, self._clock)
+            self._requests[visit.host] = requests
         pacer = Pacer(
-            hosts=self._hosts,
-            clock=self._clock,
-            host=visit.host,
+            requests,
             delay_ms=delay_ms,
             until_ms=visit.context.until_ms,
             wait_limit=self._waiting_visits,
             lined=visit.context.lined,
-            requests=requests,
         )
         visit = replace(visit, queue=deque(targets))
         return_at_ms: int | None = None

@@ -28,8 +28,7 @@ from orbweaver.model.errors import StoredNewer, is_fault
 from orbweaver.model.metrics import counted, failures
 from orbweaver.model.named_origins import NO_ORIGINS, origins_of
 from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.model.ports import Clock, Metrics
-from orbweaver.model.settings import Settings
+from orbweaver.model.ports import Metrics
 from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, redacted
 from orbweaver.worker.apply_journal import JournalApplier
@@ -46,7 +45,7 @@ from orbweaver.worker.seeding import late_result, result_of
 from orbweaver.worker.succession import place_of_message
 
 if TYPE_CHECKING:
-    from orbweaver.frontier.ports import Frontier, Packs
+    from orbweaver.worker.ports import WorkerPorts
 
 _log = logging.getLogger(__name__)
 
@@ -162,29 +161,35 @@ def stage_of(crawl: Crawl, known: Recalled) -> CommittedPack | JournaledPack | N
 class PackProcessor:
     """Processes packs. One instance per container, so its caches are reused."""
 
-    def __init__(  # noqa: PLR0913 - it is in the middle of the path
+    def __init__(
         self,
+        ports: WorkerPorts,
         *,
-        packs: Packs,
         crawls: RecentCrawls,
-        frontier: Frontier,
         pack_fetcher: PackFetcher,
         applier: JournalApplier,
-        body_writer: BodyWriter,
-        budget_keeper: BudgetKeeper,
-        host_claims: HostClaims,
-        clock: Clock,
         metrics: Metrics,
-        settings: Settings,
         underway: UncommittedResults | None = None,
     ) -> None:
+        """`underway` collects the results that are not committed yet."""
+        clock, settings, packs, frontier = ports.clock, ports.settings, ports.packs, ports.frontier
         self._packs = packs
         self._crawls = crawls
         self._pack_fetcher = pack_fetcher
         self._applier = applier
-        self._body_writer = body_writer
-        self._budget_keeper = budget_keeper
-        self._host_claims = host_claims
+        self._body_writer = BodyWriter(
+            files=ports.files, clock=clock, random=ports.random, settings=settings
+        )
+        self.budget_keeper = BudgetKeeper(
+            budgets=ports.budgets,
+            crawls=ports.crawls,
+            clock=clock,
+            random=ports.delivery_random,
+            settings=settings,
+        )
+        self.host_claims = HostClaims(
+            files=ports.files, clock=clock, settings=settings, metrics=metrics
+        )
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
@@ -199,7 +204,7 @@ class PackProcessor:
             clock=clock,
             bounds=settings.bounds,
             kinds=pack_fetcher.kinds,
-            host_claims=host_claims,
+            host_claims=self.host_claims,
         )
 
     async def advance(
@@ -271,7 +276,7 @@ class PackProcessor:
 
     async def _split(self, pack: Pack, crawl: Crawl, round_: Round) -> Result:
         """Split a suspected pack of several URLs into packs of one URL."""
-        own = isolate_urls(await self._budget_keeper.marked(crawl, pack), self._clock.now_ms())
+        own = isolate_urls(await self.budget_keeper.marked(crawl, pack), self._clock.now_ms())
         with self._applier.commits.awaited(crawl.id, pack.id):
             journal = await self._packs.write_journal(pack.id, own)
             return await self._settle_first(crawl, pack, journal, own.at_ms, round_)
@@ -375,7 +380,7 @@ class PackProcessor:
 
     async def _take_in(self, message: Pack | SeedsMessage, crawl: Crawl) -> _Visited:
         """Collect the links to claim, from seeds or from a pack of deferred links."""
-        reservations = self._budget_keeper.open(crawl, message.id)
+        reservations = self.budget_keeper.open(crawl, message.id)
         if isinstance(message, Pack):
             now_ms = self._clock.now_ms()
             result = late_result(message, crawl, now_ms)
@@ -397,7 +402,7 @@ class PackProcessor:
     ) -> _Visited | Requeued:
         result = result_for(crawl)
         self._underway.begin(pack.id, result)
-        reservations = self._budget_keeper.open(crawl, pack.id)
+        reservations = self.budget_keeper.open(crawl, pack.id)
         refused = admit_target(crawl, self._clock.now_ms())
         if refused is not None:
             for target in pack.targets:
@@ -423,7 +428,7 @@ class PackProcessor:
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
                 lined=not pack.place,
                 suspected=pack.failures > 0,
-                asking=self._host_claims.visit(crawl, pack, round_, until_ms, early=early),
+                asking=self.host_claims.visit(crawl, pack, round_, until_ms, early=early),
                 host_done=host_done,
             )
             holding = self._pack_fetcher.holding(result)

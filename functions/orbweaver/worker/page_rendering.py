@@ -32,7 +32,7 @@ from orbweaver.parsing.page import Page
 from orbweaver.parsing.sniffing import ANY_TYPE
 from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import delay_of
-from orbweaver.politeness.pacer import Pacer
+from orbweaver.politeness.pacer import HostRequests, Pacer
 from orbweaver.politeness.ports import Hosts
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
 from orbweaver.rendering.task import (
@@ -256,9 +256,7 @@ class PageLoader:
             pace_ms = rendering.health.pace_ms(host) // crawl.concurrency
             least_ms = delay_ms(crawl, self._target)
             pacer = self._pacers[host] = Pacer(
-                hosts=rendering.hosts,
-                clock=rendering.clock,
-                host=host,
+                HostRequests(host, rendering.hosts, rendering.clock),
                 delay_ms=delay_of(least_ms, asked_s, pace_ms),
                 until_ms=self._until_ms,
                 lined=False,

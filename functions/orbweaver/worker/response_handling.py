@@ -33,9 +33,7 @@ from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord, with_items
-from orbweaver.model.ports import Clock
 from orbweaver.model.render_rules import RenderWhy, renders
-from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.turns import slices, turn_after
 from orbweaver.model.url import canonicalize, host_of, resolved
@@ -48,12 +46,13 @@ from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.pacer import Turn
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext, page_record
-from orbweaver.worker.page_reading import Costly, PageReader, PageReading, Read, ReaderBusy, job_of
+from orbweaver.worker.page_reading import Costly, PageReading, Read, ReaderBusy, job_of
 from orbweaver.worker.shutdown import to_its_end
 from orbweaver.worker.sitemap_handling import Sitemaps
 
 if TYPE_CHECKING:
     from orbweaver.worker.page_rendering import PageRendering
+    from orbweaver.worker.ports import WorkerPorts
     from orbweaver.worker.render_lane import RenderLane
 
 # How a page ended, and the links found on it.
@@ -78,24 +77,22 @@ class ResponseHandler:
 
     def __init__(
         self,
+        ports: WorkerPorts,
         *,
         health: HostHealth,
-        reader: PageReader,
         sitemaps: Sitemaps,
-        clock: Clock,
-        settings: Settings,
         kinds: KindLearning,
         rendering: PageRendering | None = None,
         render_lane: RenderLane | None = None,
     ) -> None:
-        self._reader = reader
+        self._reader = ports.reader
         self._rendering = rendering
         self._render_lane = render_lane
         self._kinds = kinds
         self._sitemaps = sitemaps
-        self._clock = clock
-        self._settings = settings
-        self._bounds = settings.bounds
+        self._clock = ports.clock
+        self._settings = ports.settings
+        self._bounds = ports.settings.bounds
         self._health = health
         self._repeats = Repeats()
 

@@ -54,13 +54,10 @@ def pacer(
     requests: HostRequests | None = None,
 ) -> Pacer:
     return Pacer(
-        hosts=MemoryHosts(world, gate),
-        clock=clock,
-        host=SITE,
+        requests or HostRequests(SITE, MemoryHosts(world, gate), clock),
         delay_ms=delay_ms,
         until_ms=NOW_MS + ahead_ms,
         wait_limit=wait_limit,
-        requests=requests,
     )
 
 
@@ -310,7 +307,8 @@ async def test_request_sent_after_its_block_delays_next_visit() -> None:
 
 
 async def test_late_request_delays_slot_of_other_visit() -> None:
-    world, clock, requests = World(), ManualClock(NOW_MS), HostRequests()
+    world, clock = World(), ManualClock(NOW_MS)
+    requests = HostRequests(SITE, MemoryHosts(world), clock)
     first, second = (pacer(world, clock, requests=requests) for _ in range(2))
     assert await first.wait_for_slot(1) is None
     assert first.start_request(first.turn)
@@ -321,9 +319,9 @@ async def test_late_request_delays_slot_of_other_visit() -> None:
         clock.at_ms += 300
         sent_ms.append(clock.at_ms)
         first.note_sent()
-        del clock.sleep  # type: ignore[attr-defined] # the class's method again
+        del clock.sleep  # the class's method again
 
-    clock.sleep = send_late  # type: ignore[method-assign]
+    clock.sleep = send_late  # type: ignore[method-assign, assignment]
     assert await second.wait_for_slot(1) is None
     assert clock.at_ms >= sent_ms[0] + DELAY_MS
 

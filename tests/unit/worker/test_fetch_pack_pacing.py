@@ -6,12 +6,10 @@ import asyncio
 import time
 from dataclasses import replace
 from itertools import pairwise
-from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.crawl_settings import Bodies
@@ -21,11 +19,9 @@ from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import Host
 from orbweaver.politeness.pacer import Pacer, Turn
 from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
-from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.fetch_pack import HELD_MS, JUDGED_AT_ONCE, TROUBLE_MS, PackFetcher
-from orbweaver.worker.kind_learning import KindLearning
+from orbweaver.worker.fetch_pack import HELD_MS, JUDGED_AT_ONCE, TROUBLE_MS
 from orbweaver.worker.pack_context import PackContext
-from tests.memory import ManualClock, MemoryCrawls, MemoryFiles, MemoryHosts, MemoryPages, World
+from tests.memory import World
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, fail_on, html
 from tests.unit.worker.test_fetch_pack import OTHER, POLITE, A, targets, visit
 
@@ -287,26 +283,18 @@ async def test_concurrency_is_limited_per_host_and_stack(
 ) -> None:
     counting_web = CountingWeb()
     crawl = replace(CRAWL, concurrency=concurrency)
-    clock, world = ManualClock(NOW_MS), World(crawls={crawl.id: crawl})
-    pack_fetcher = PackFetcher(
-        fetcher=counting_web,
-        reader=InPlaceReader(),
-        hosts=MemoryHosts(world),
-        history=MemoryPages(world),
-        crawls=RecentCrawls(crawls=MemoryCrawls(world), clock=clock),
-        kinds=KindLearning(
-            crawls=MemoryCrawls(world), files=MemoryFiles(world), settings=Settings()
-        ),
-        clock=clock,
-        random=Random(1),
-        settings=Settings(fetch_concurrency=at_once),
+    stage = Stage(
+        settings=Settings(fetch_concurrency=at_once), world=World(crawls={crawl.id: crawl})
     )
+    stage.web.fetch = counting_web.fetch  # type: ignore[method-assign]
     paths = [str(place) for place in range(9)]
     asked = [*targets(*paths), *targets(*paths, host=OTHER)]
     result = PackResult(crawl.id)
-    reservations = Stage().budget_keeper.open(crawl, ROOT)
+    reservations = stage.budget_keeper.open(crawl, ROOT)
     stay = PackContext(crawl=crawl, until_ms=NOW_MS, reservations=reservations)
-    await asyncio.gather(*(pack_fetcher.fetch(stay, result, asked[half::2]) for half in (0, 1)))
+    await asyncio.gather(
+        *(stage.pack_fetcher.fetch(stay, result, asked[half::2]) for half in (0, 1))
+    )
     assert len(result.journal(asked, NOW_MS).records) == 18
     assert all(counting_web.most[key] <= number for key, number in most.items())
     assert counting_web.most["all"] == most["all"]
