@@ -36,7 +36,6 @@ from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.earlier_runs import EarlierRunReader
 from orbweaver.worker.fetch_pack import PackFetcher
-from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.link_dedup import LinkDeduplicator
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_fault import unreadable
@@ -187,9 +186,6 @@ class PackProcessor:
             random=ports.delivery_random,
             settings=settings,
         )
-        self.host_claims = HostClaims(
-            files=ports.files, clock=clock, settings=settings, metrics=metrics
-        )
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
@@ -204,7 +200,6 @@ class PackProcessor:
             clock=clock,
             bounds=settings.bounds,
             kinds=pack_fetcher.kinds,
-            host_claims=self.host_claims,
         )
 
     async def advance(
@@ -263,7 +258,7 @@ class PackProcessor:
         if isinstance(message, SeedsMessage) or message.late:
             visited = await self._take_in(message, crawl)
         elif not suspected:
-            visited = await self._visit(message, crawl, round_, early=delivery.early)
+            visited = await self._visit(message, crawl, round_)
         elif len(message.targets) == 1:
             visited = await self._visit_suspect(message, crawl, round_)
         else:
@@ -397,9 +392,7 @@ class PackProcessor:
         )
         return Hopeless(reason=reason)
 
-    async def _visit(
-        self, pack: Pack, crawl: Crawl, round_: Round, *, early: bool = False
-    ) -> _Visited | Requeued:
+    async def _visit(self, pack: Pack, crawl: Crawl, round_: Round) -> _Visited | Requeued:
         result = result_for(crawl)
         self._underway.begin(pack.id, result)
         reservations = self.budget_keeper.open(crawl, pack.id)
@@ -428,7 +421,6 @@ class PackProcessor:
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
                 lined=not pack.place,
                 suspected=pack.failures > 0,
-                asking=self.host_claims.visit(crawl, pack, round_, until_ms, early=early),
                 host_done=host_done,
             )
             holding = self._pack_fetcher.holding(result)

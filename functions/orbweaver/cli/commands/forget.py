@@ -37,7 +37,7 @@ WORDS = {
     "bodies": "bodies",
     "texts": "texts",
     "screenshots": "screenshots",
-    "claim_files": "files of digests of claims, removed",
+    "shared_files": "files of results that workers share, removed",
     "segments": "files of stored pages, changed or removed",
     "export_files": "exported files, changed or removed",
     "rows": "rows of them",
