@@ -2,12 +2,15 @@
 
 The site shows the Markdown files of the repository that zensical.toml lists. They are copied with
 their paths, so relative links between them work. Links to other files point at the address in
-SOURCE, or become plain text without it. A warning of the build is an error.
+SOURCE, or become plain text without it. Two pages are written from the code (`GENERATED`), and are
+in no folder of the repository. A warning of the build is an error.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
+import os
 import re
 import shutil
 import subprocess
@@ -18,10 +21,15 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any
 
+import orbweaver
+from orbweaver.cli.arguments import parsers
+from orbweaver.cli.commands import MODULES
+
 ROOT = Path(__file__).resolve().parent.parent
 LOCAL = ROOT / ".local" / "site"
 PAGES = LOCAL / "pages"
 HTML = LOCAL / "html"
+LINE_MAX = 88
 # Assets of pages, in the folder of the pages that show or offer them.
 ASSETS = {".webp", ".svg", ".ipynb", ".json"}
 FENCE = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
@@ -70,12 +78,92 @@ def is_asset(path: str) -> bool:
     return path.startswith("docs/") and PurePosixPath(path).suffix in ASSETS
 
 
+def commands_page() -> str:
+    """Return the help of every command."""
+    os.environ["COLUMNS"] = "100"  # the width of argparse's help
+    lines = [
+        "# Options of all commands",
+        "",
+        "Use this page to search the options of all commands. It shows their `--help`, written",
+        "from the code. [Commands](commands.md) shows what to use them for.",
+    ]
+    for command in MODULES:
+        for name, parser in parsers(command).items():
+            lines += ["", f"## {name}", "", "```text", parser.format_help().strip(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+class _Plain(str):
+    """An annotation that a signature shows without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def signature(name: str, function: Any) -> str:
+    """Return a call with its parameters, one a line if there are many."""
+    found = inspect.signature(function)
+    kept = [
+        parameter.replace(annotation=_Plain(parameter.annotation))
+        if isinstance(parameter.annotation, str)
+        else parameter
+        for parameter in found.parameters.values()
+        if parameter.name != "self" and not parameter.name.startswith("_")
+    ]
+    returned = found.return_annotation
+    result = _Plain(returned) if isinstance(returned, str) else inspect.Signature.empty
+    result = inspect.Signature.empty if result == "None" else result
+    whole = f"{name}{found.replace(parameters=kept, return_annotation=result)}"
+    if len(whole) <= LINE_MAX:
+        return whole
+    inside = [str(parameter) for parameter in kept]
+    named = next((n for n, one in enumerate(kept) if one.kind is one.KEYWORD_ONLY), None)
+    if named is not None:
+        inside.insert(named, "*")
+    arrow = "" if result is inspect.Signature.empty else f" -> {result}"
+    return "\n".join([f"{name}(", *(f"    {one}," for one in inside), f"){arrow}"])
+
+
+def python_page() -> str:
+    """Return names, signatures and docstrings of the package."""
+    lines = [
+        "# Names in `import orbweaver`",
+        "",
+        "Use this page to look up a signature. It is written from the code.",
+        "[Python](python.md) has examples of all functions.",
+    ]
+    for name in orbweaver.__all__:
+        one = getattr(orbweaver, name)
+        lines += ["", f"## {name}", "", "```python", signature(name, one), "```", ""]
+        lines += [inspect.getdoc(one) or ""]
+        if not inspect.isclass(one):
+            continue
+        for member, value in inspect.getmembers(one):
+            if member.startswith("_") or not (said := _docstring(value)):
+                continue
+            call = signature(member, value) if inspect.isfunction(value) else member
+            lines += ["", f"### {name}.{member}", "", "```python", call, "```", "", said]
+    return "\n".join(lines) + "\n"
+
+
+def _docstring(value: Any) -> str:
+    """Return the docstring of a method or property, and an empty string for other values."""
+    is_documented = inspect.isfunction(value) or isinstance(value, property)
+    return (inspect.getdoc(value) or "") if is_documented else ""
+
+
+# Pages that are written from the code.
+GENERATED = {"docs/options.md": commands_page, "docs/python-names.md": python_page}
+
+
 def stage(source: str) -> None:
-    """Copy the pages, and the files that they show or offer."""
+    """Write the pages, and copy the files that they show or offer."""
     shutil.rmtree(PAGES, ignore_errors=True)
     pages = listed()
     for page in pages:
-        text = (ROOT / page).read_text()
+        text = GENERATED[page]() if page in GENERATED else (ROOT / page).read_text()
         copy = PAGES / page
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(relink(text, page, pages, source))

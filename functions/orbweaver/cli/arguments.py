@@ -64,6 +64,11 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
+def parsers(name: str) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of a command and of its subcommands by their names."""
+    return _build([name], name)[1]
+
+
 def _command(
     parser: argparse.ArgumentParser,
     words: Sequence[str],

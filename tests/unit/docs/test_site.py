@@ -11,6 +11,9 @@ from types import ModuleType
 
 import pytest
 
+import orbweaver
+from orbweaver.cli.commands import MODULES
+
 ROOT = Path(__file__).parents[3]
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -51,7 +54,24 @@ def anchors(path: Path) -> set[str]:
 
 
 def test_navigation_contains_every_page_once() -> None:
-    assert sorted(LISTED) == PAGES
+    assert sorted(LISTED) == sorted([*PAGES, *WEBSITE.GENERATED])
+
+
+def test_options_page_shows_help_of_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    page = WEBSITE.commands_page()
+    for command in MODULES:
+        assert f"\n## {command}\n\n```text\nusage: orbweaver {command} " in page
+    assert "\n## dlq list\n" in page
+    assert "--max-pages N" in page
+
+
+def test_python_page_shows_signature_of_every_name() -> None:
+    page = WEBSITE.python_page()
+    for name in orbweaver.__all__:
+        assert f"\n## {name}\n\n```python\n{name}(" in page
+    assert "canonicalize(reference: str, base: str | None = None) -> str" in page
+    assert "\n### AsyncClient.start\n" in page
 
 
 def test_navigation_titles_of_decisions_are_their_headings() -> None:
