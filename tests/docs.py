@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = (
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs/evidence").glob("*.md")),
     ROOT / "docs/grafana/README.md",
     ROOT / "localstack/README.md",
     ROOT / "CONTRIBUTING.md",

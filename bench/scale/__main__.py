@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     Figures = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
-DOCS = Path(__file__).parents[2] / "docs"
-FIGURES = DOCS / "scale" / "figures.json"
+EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence"
+FIGURES = EVIDENCE / "scale" / "figures.json"
 MILLION_A_MINUTE = 1_000_000
 TERMS = ("write", "read_halves", "sqs", "s3_put", "log_bytes", "sent_bytes", "mb_ms", "all")
 NAMES = ("writes", "reads", "SQS", "S3", "logs", "sent", "Lambda", "**all**")
@@ -61,7 +61,7 @@ def main() -> None:
         asked.figures.parent.mkdir(parents=True, exist_ok=True)
         asked.figures.write_text(json.dumps(known, separators=(",", ":")) + "\n")
     if asked.figures == FIGURES:
-        render(known, DOCS / "scale.md")
+        render(known, EVIDENCE / "scale.md")
 
 
 def _rounded(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 Figures go into `bills.json`, one per run of `RUNS`; `--only` selects some. The same seed gives the
 same figures. All hosts of a run have equally many pages, and none is slow, dead or strict. All else
-is as in docs/scale.md.
+is as in docs/evidence/scale.md.
 
 Runs that are too large are composed (`HOW`): a run with fewer pages per host, times the effect of
 more pages in smaller crawls.

@@ -1,4 +1,4 @@
-"""The experiments of docs/scale.md: one function per question, with its scenarios."""
+"""The experiments of docs/evidence/scale.md: one function per question, with its scenarios."""
 
 from __future__ import annotations
 

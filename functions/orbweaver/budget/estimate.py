@@ -55,7 +55,7 @@ OWN_LINKS = 0.6
 # messages belong to packs already visited. Without a delay: the batch size divided by CLUMP,
 # because a visit sends several packs of one host at once.
 FULL, CLUMP = 0.9, 5
-# Duration of a cold start (docs/scale.md), and approximate lifetime of a container.
+# Duration of a cold start (docs/evidence/scale.md), and approximate lifetime of a container.
 INIT_S, CONTAINER_S = 0.9, 7_200
 # Invocations come in bursts, so there are PEAK containers per busy one, and PEAK_LEAST more.
 # Without a delay, all possible containers start: FIRST at once, and MORE_A_S more each second.

@@ -1,4 +1,4 @@
-"""Invariants of the scale model, on small runs; docs/scale.md has large ones."""
+"""Invariants of the scale model, on small runs; docs/evidence/scale.md has large ones."""
 
 from __future__ import annotations
 

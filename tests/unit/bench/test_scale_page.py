@@ -11,8 +11,8 @@ import pytest
 from bench.scale.__main__ import TABLE_UNITS, loads, render
 from bench.scale.experiments import QUESTIONS
 
-DOCS = Path(__file__).parents[3] / "docs"
-FIGURES = DOCS / "scale" / "figures.json"
+EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
+FIGURES = EVIDENCE / "scale" / "figures.json"
 # Billing units per page of an example crawl.
 TOOK: dict[str, Any] = {
     "writes": {"urls": 1.0, "pages": 1.05, "packs": 0.9, "hosts": 0.9, "crawls": 0.1},
@@ -27,9 +27,9 @@ def test_scale_page_is_generated_from_figures(tmp_path: Path) -> None:
     figures = json.loads(FIGURES.read_text())
     assert figures.keys() == QUESTIONS.keys()
     page = tmp_path / "scale.md"
-    page.write_text((DOCS / "scale.md").read_text())
+    page.write_text((EVIDENCE / "scale.md").read_text())
     render(figures, page)
-    assert page.read_text() == (DOCS / "scale.md").read_text()
+    assert page.read_text() == (EVIDENCE / "scale.md").read_text()
 
 
 def test_recorded_runs_kept_delays_and_ended_urls_once() -> None:

@@ -9,7 +9,12 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 GLOSSARY = ROOT / "docs/glossary.md"
-PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs/evidence").glob("*.md")),
+)
 
 
 def rows_of(page: str) -> list[tuple[str, ...]]:
