@@ -3,7 +3,8 @@
 Markers make a page a candidate: mount points (elements that scripts fill), module scripts, and
 states of frameworks. Pages that a server has rendered with the same frameworks have them, too. So
 the amount of text decides. It is counted in bytes of UTF-8, outside of tags, scripts, styles,
-titles and `noscript`. docs/rendering.md has the measurements behind the limits.
+titles and `noscript`. Measurements behind the limits:
+docs/evidence/rendering.md.
 """
 
 from __future__ import annotations
