@@ -96,9 +96,10 @@ def test_relative_links_and_anchors_resolve(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_page_begins_with_its_only_title(page: str) -> None:
-    text = WEBSITE.FENCE.sub("", (ROOT / page).read_text())
-    assert text.startswith("# ")
+def test_page_begins_with_its_only_title_and_a_sentence(page: str) -> None:
+    """The sentence says what the page is for."""
+    text = WEBSITE.FENCE.sub("```", (ROOT / page).read_text())
+    assert re.match(r"# .*\n\n(?:[A-Z*`\[])(?!``)", text)
     assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
 
 
