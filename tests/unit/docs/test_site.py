@@ -96,6 +96,13 @@ def test_relative_links_and_anchors_resolve(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_nested_blocks_are_indented_for_both_renderers(page: str) -> None:
+    """GitHub accepts two spaces, the site needs four."""
+    text = WEBSITE.FENCE.sub("", (ROOT / page).read_text())
+    assert not re.findall(r"^ {1,3}(?:[-*] |[|]|\d+\. ).*", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_page_begins_with_its_only_title_and_a_sentence(page: str) -> None:
     """The sentence says what the page is for."""
     text = WEBSITE.FENCE.sub("```", (ROOT / page).read_text())
