@@ -1,7 +1,7 @@
 """Learn which groups of similar URLs (kinds) lead to new content, and sort links accordingly.
 
 Only ordered crawls do this: crawls with one counter shard and a limit of at most 100,000 pages
-(docs/yield.md, "The order").
+(docs/order.md).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ MET_MAX = 50_000
 NEWS_MAX = 8_000
 RUNS_NEWS_MAX = 30_000
 # A text is new if at least NEW_MIN of its runs of words, and the share NEW_SHARE of them, are new.
-# Runs that COMMON texts have, such as menus, are ignored. Measured: docs/yield.md.
+# Runs that COMMON texts have, such as menus, are ignored. Measured: docs/evidence/yield.md.
 NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
 # Required share for a text whose path was read before below other folders. It can be the same text
 # with an author added to each line.
