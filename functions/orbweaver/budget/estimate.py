@@ -2,8 +2,8 @@
 
 Every page is assumed to be requested once, without failures. A *visit* processes a pack (message
 with up to 25 URLs) once. A *round* is the minute during which a function keeps a host
-(worker/rounds.py). The result is within 30 % of the scale model (docs/cost.md,
-bench/scale/bills.json).
+(worker/rounds.py). The result is within 30 % of the scale model
+(docs/evidence/cost.md, bench/scale/bills.json).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`orbweaver estimate`, the scale model and docs/cost.md agree on costs."""
+"""`orbweaver estimate`, the scale model and docs/evidence/cost.md agree on costs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orbweaver.budget.prices import dollars
 from orbweaver.model.crawl import Crawl
 
 BILLS = known()
-GUIDE = (Path(__file__).parents[3] / "docs/cost.md").read_text()
+GUIDE = (Path(__file__).parents[3] / "docs/evidence/cost.md").read_text()
 # Mean of the modelled latencies.
 ANSWER_S = Web().latency_ms / 1000
 # Runs that this test repeats.
@@ -59,7 +59,7 @@ def test_estimate_is_near_model_on_grid(place: tuple[int, int]) -> None:
     assert estimated(Run(hosts=place[0], host_pages=place[1])) == pytest.approx(told, rel=0.25)
 
 
-def test_cost_guide_shows_grid() -> None:
+def test_cost_evidence_shows_grid() -> None:
     row = r"^\| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| (.+) \|$"
     rows = re.findall(row, GUIDE, re.MULTILINE)
     found = []
