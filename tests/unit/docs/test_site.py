@@ -104,7 +104,7 @@ def test_nested_blocks_are_indented_for_both_renderers(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page_begins_with_its_only_title_and_a_sentence(page: str) -> None:
-    """The sentence says what the page is for."""
+    """The first sentence states the purpose of the page."""
     text = WEBSITE.FENCE.sub("```", (ROOT / page).read_text())
     assert re.match(r"# .*\n\n(?:[A-Z*`\[])(?!``)", text)
     assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
