@@ -167,12 +167,15 @@ def stage(source: str) -> None:
         copy = PAGES / page
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(relink(text, page, pages, source))
-        targets = [*IMAGE.findall(text), *(found[1] for found in LINK.findall(text))]
+        prose = FENCE.sub("", text)
+        targets = [*IMAGE.findall(prose), *(found[1] for found in LINK.findall(prose))]
         for target in targets:
             path = normpath(PurePosixPath(page).parent / target)
             if is_asset(path):
                 (PAGES / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(ROOT / path, PAGES / path)
+            elif ":" not in target and path not in GENERATED and not (ROOT / path).exists():
+                raise SystemExit(f"{page}: {target} does not exist")
     assets = PAGES / "assets"
     assets.mkdir()
     shutil.copyfile(ROOT / "tools" / "website" / "website.css", assets / "website.css")
