@@ -57,6 +57,7 @@ def test_navigation_contains_every_page_once() -> None:
     assert sorted(LISTED) == sorted([*PAGES, *WEBSITE.GENERATED])
 
 
+@pytest.mark.thorough
 def test_options_page_shows_help_of_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     page = WEBSITE.commands_page()
