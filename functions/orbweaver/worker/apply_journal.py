@@ -250,6 +250,7 @@ class JournalApplier:
         )
         # Each late pack in flight repeats this check when it is done. But its sender may have
         # recorded it as sent and then died. So this worker waits, then sends the packs itself.
+        since_ms = self._clock.now_ms()
         for wait_s, claiming in _ATTEMPTS:
             if wait_s:
                 await self._clock.sleep(wait_s)
@@ -257,7 +258,7 @@ class JournalApplier:
             if not late_links.has_few_in_flight(counters, dead) or counters.seeds_missing(crawl):
                 break
             if await self.succession.send_late(  # the last attempts may send a pack twice
-                crawl, *late_links.late_packs_due(crawl, counters), band_max, claiming
+                crawl, *late_links.late_packs_due(crawl, counters), band_max, claiming, since_ms
             ):
                 break
             if not dead and counters.claimed > counters.done:

@@ -224,17 +224,20 @@ class Succession:
         unknown: int = 0,
         band_max: int = BANDS_MAX,
         claiming: Claiming = Claiming.FREE,
+        since_ms: int = 0,
     ) -> bool:
         """Send the first packs of deferred links. Return False if the caller must check again.
 
         Sends `count` packs with a band (rank) of at most `band_max`. Then it sends further packs,
         up to `unknown` in all, with a band of at most DOUBTFUL. `claiming` states whether packs in
-        flight prevent that.
+        flight prevent that. The caller waits for these packs since `since_ms`.
         """
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.first_places(crawl.id, LANE, max(count, unknown))
         if claiming is Claiming.FREE and any(_is_under_way(one, now_ms) for one in waiting):
             return False  # each pack in flight checks for late packs when it is done
+        if claiming is Claiming.TAKEN and any(one.sent_at_ms > since_ms for one in waiting):
+            return False  # another worker has sent a pack since then
         packs: list[OutgoingPack] = []
         done = True
         for at, one in enumerate(waiting):

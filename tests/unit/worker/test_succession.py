@@ -407,7 +407,9 @@ async def test_late_packs_in_flight_are_not_sent_again() -> None:
     host.clock.at_ms = NOW_MS + SENT_LATE_MS
     assert await send(CRAWL, 2)
     assert host.ids[1:] == ["p0", "p1"]
-    assert await send(CRAWL, 1, claiming=Claiming.TAKEN)
+    sent_ms = host.clock.at_ms
+    assert not await send(CRAWL, 1, claiming=Claiming.TAKEN, since_ms=sent_ms - 1)
+    assert await send(CRAWL, 1, claiming=Claiming.TAKEN, since_ms=sent_ms)
     assert host.ids[3:] == ["p0"]
 
 
