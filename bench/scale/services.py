@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.dynamodb.backlog import PLACES_READ
-from orbweaver.adapters.dynamodb.host_items import later
+from orbweaver.adapters.dynamodb.hosts import later
 from orbweaver.budget.billing_units import Stage, Term, read_halves
 from orbweaver.frontier.backlog import BacklogState
 from orbweaver.politeness.host_schedule import (

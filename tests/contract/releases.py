@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -19,9 +19,8 @@ from typing import Any
 
 import pytest
 
-from orbweaver.adapters.dynamodb import journal as dynamodb_journal
-from orbweaver.adapters.dynamodb import ledger as dynamodb_ledger
-from orbweaver.adapters.dynamodb.table import Dynamo, Item, from_item
+from orbweaver.adapters.dynamodb import packs as dynamodb_packs
+from orbweaver.adapters.dynamodb.table import Dynamo, Fields
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.frontier import journal_codec, messages
 from orbweaver.frontier.journal import Journal, Ledger
@@ -158,7 +157,7 @@ def _decode(body: str, source: MessageSource) -> Message:
 
 @contextmanager
 def successor() -> Iterator[None]:
-    today_reads, today_ledger = dynamodb_journal.read, dynamodb_ledger.read
+    today_reads, today_ledger = dynamodb_packs.read_journal, dynamodb_packs.read_ledger
 
     async def write(
         _dynamo: Dynamo, _table: str, _pack: str, blob: bytes, *, expires_s: int
@@ -166,24 +165,23 @@ def successor() -> Iterator[None]:
         del expires_s
         return _journal_fields(journal_codec.decode(blob))
 
-    async def read(dynamo: Dynamo, table: str, head: Mapping[str, Any]) -> Journal:
+    async def read(dynamo: Dynamo, table: str, head: Fields) -> Journal:
         if head.get("v") == journal_codec.VERSION + 1:
             return journal_codec.decode(bytes(head["lumps"][1]))
         return await today_reads(dynamo, table, head)
 
-    def read_ledger(item: Item) -> Ledger:
-        fields = from_item(item)
+    def read_ledger(fields: Fields) -> Ledger:
         if fields.get("v", 1) == 1:
-            return today_ledger(item)
+            return today_ledger(fields)
         won = tuple(int(place) for place in fields["won"].split(",") if place)
         sent = fields.get("sent", False)
         return Ledger(pack=fields["k"], children=won, surplus=fields["over"], sent=sent)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dynamodb_journal, "write_blob", write)
-        patch.setattr(dynamodb_journal, "read", read)
-        patch.setattr(dynamodb_ledger, "fields_of", _ledger_fields)
-        patch.setattr(dynamodb_ledger, "read", read_ledger)
+        patch.setattr(dynamodb_packs, "write_blob", write)
+        patch.setattr(dynamodb_packs, "read_journal", read)
+        patch.setattr(dynamodb_packs, "ledger_fields", _ledger_fields)
+        patch.setattr(dynamodb_packs, "read_ledger", read_ledger)
         patch.setattr(crawl_codec, "VERSION", crawl_codec.VERSION + 1)
         patch.setattr(outside, "encode", _encode)
         patch.setattr(workers, "decode", _decode)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from orbweaver.adapters.dynamodb.scan import SEGMENTS, scan
+from orbweaver.adapters.dynamodb.erasure import SEGMENTS, scan
 from orbweaver.frontier.claims import AlreadyCommitted, Committed, OverBudget, Recalled
 from orbweaver.frontier.messages import Pack, decode
 from orbweaver.model.crawl import State, Stop, default_crawl

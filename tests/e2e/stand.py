@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from localstack import cdk
 from localstack.stack import Stack
 from orbweaver.adapters.dynamodb.counters import shard
+from orbweaver.adapters.dynamodb.table import from_item
 from orbweaver.model.crawl import Counters
 
 T = TypeVar("T")
@@ -235,7 +236,7 @@ class Stand(CommandStand):
             )
             items = [item for page in pages for item in page["Items"]]
         counters = Counters.build(
-            tuple(shard(item) for item in items if "#count#" in item["k"]["S"])
+            tuple(shard(from_item(item)) for item in items if "#count#" in item["k"]["S"])
         )
         return counters.claimed - counters.done
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from orbweaver.adapters.dynamodb.scan import SEGMENTS, scan
+from orbweaver.adapters.dynamodb.erasure import SEGMENTS, scan
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

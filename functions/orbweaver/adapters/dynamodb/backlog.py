@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.dynamodb.ledger import LEDGER
+from orbweaver.adapters.dynamodb.packs import LEDGER
 from orbweaver.adapters.dynamodb.table import (
     Cancelled,
     ConditionFailed,
     Dynamo,
+    Fields,
     Item,
     from_item,
+    put_request,
+    query_request,
     to_item,
 )
 from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack, kept_s
@@ -52,23 +55,18 @@ class DynamoBacklog:
             }
             for one in {one.place: one for one in reversed(waiting)}.values()
         ]
-        await self._dynamo.insert_many(self._packs, [to_item(fields) for fields in items])
+        await self._dynamo.insert_many(self._packs, items)
 
     async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
         key = backlog_key(crawl, host)
-        answer = await self._dynamo.call(
-            "query",
-            TableName=self._packs,
-            KeyConditionExpression="#k = :k",
-            ExpressionAttributeValues=to_item({":k": key}),
-            ConsistentRead=True,
-            Limit=1 + PLACES_READ,
-        )
-        places = _by_part(answer["Items"])
+        values, most = {":k": key}, 1 + PLACES_READ
+        query = query_request(self._packs, "#k = :k", values, ConsistentRead=True, Limit=most)
+        answer = await self._dynamo.call("query", **query)
+        places = _by_part(map(from_item, answer["Items"]))
         line = places.pop(OUT, {"edits": 0})
         out = line.get("out", "")
         if "LastEvaluatedKey" in answer and out > max(places, default=""):
-            behind = [to_item({"k": key, "part": out})]
+            behind = [{"k": key, "part": out}]
             places |= _by_part(await self._dynamo.get_many(self._packs, behind, consistent=True))
         first = min((place for place in places if place not in (out, own)), default=None)
         return BacklogState(
@@ -95,48 +93,40 @@ class DynamoBacklog:
         return True
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
-        answer = await self._dynamo.call(
-            "get_item",
-            TableName=self._packs,
-            Key=to_item({"k": backlog_key(crawl, host), "part": place}),
-            ConsistentRead=True,
-        )
-        return _waiting(from_item(answer["Item"])) if "Item" in answer else None
+        key = {"k": backlog_key(crawl, host), "part": place}
+        fields = await self._dynamo.get(self._packs, key)
+        return _waiting(fields) if fields else None
 
     async def forget(self, crawl: str, host: str, place: str) -> None:
-        key = to_item({"k": backlog_key(crawl, host), "part": place})
-        await self._dynamo.call("delete_item", TableName=self._packs, Key=key)
+        await self._dynamo.delete(self._packs, {"k": backlog_key(crawl, host), "part": place})
 
     async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
-        key = backlog_key(crawl, host)
         values: dict[str, Any] = {":one": 1, ":place": place}
         named, unnamed = "", ", #by"
         if by:
             values[":by"] = by
             named, unnamed = ", #by = :by", ""
         with contextlib.suppress(ConditionFailed):  # it is not in flight
-            await self._dynamo.call(
-                "update_item",
-                TableName=self._packs,
-                Key=to_item({"k": key, "part": OUT}),
-                UpdateExpression=f"SET #edits = #edits + :one{named} REMOVE #out{unnamed}",
-                ConditionExpression="#out = :place",
-                ExpressionAttributeValues=to_item(values),
+            await self._dynamo.update(
+                self._packs,
+                {"k": backlog_key(crawl, host), "part": OUT},
+                f"SET #edits = #edits + :one{named} REMOVE #out{unnamed}",
+                values,
+                when="#out = :place",
             )
         await self.forget(crawl, host, place)
 
     async def first_places(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
         found: list[WaitingPack] = []
-        pages = self._dynamo.pages(
-            "query",
-            TableName=self._packs,
-            KeyConditionExpression="#k = :k AND #part > :out",
-            ExpressionAttributeValues=to_item({":k": backlog_key(crawl, host), ":out": OUT}),
+        pages = self._dynamo.query(
+            self._packs,
+            "#k = :k AND #part > :out",
+            {":k": backlog_key(crawl, host), ":out": OUT},
             ConsistentRead=True,
             Limit=count_max,
         )
         async for page in pages:
-            found += [_waiting(from_item(item)) for item in page]
+            found += map(_waiting, page)
             if len(found) >= count_max:
                 break
         return tuple(found[:count_max])
@@ -147,13 +137,12 @@ class DynamoBacklog:
         if read.sent_at_ms:
             as_read, values[":read"] = "#sent = :read", read.sent_at_ms
         try:
-            await self._dynamo.call(
-                "update_item",
-                TableName=self._packs,
-                Key=to_item({"k": backlog_key(crawl, host), "part": read.place}),
-                UpdateExpression="SET #sent = :at",
-                ConditionExpression=as_read,
-                ExpressionAttributeValues=to_item(values),
+            await self._dynamo.update(
+                self._packs,
+                {"k": backlog_key(crawl, host), "part": read.place},
+                "SET #sent = :at",
+                values,
+                when=as_read,
             )
         except ConditionFailed:
             return False
@@ -168,23 +157,18 @@ class DynamoBacklog:
             "edits": beginning.edits + 1,
             "expires_at": self._clock.now_ms() // 1000 + kept_s(beginning.host),
         }
-        put: Item = {
-            "TableName": self._packs,
-            "Item": to_item(fields),
-            "ConditionExpression": "attribute_not_exists(#k)",
-        }
-        if beginning.edits:
-            put["ConditionExpression"] = "#edits = :edits"
-            put["ExpressionAttributeValues"] = to_item({":edits": beginning.edits})
-        return {"Put": put}
+        if not beginning.edits:
+            return {"Put": put_request(self._packs, fields, "attribute_not_exists(#k)")}
+        edits = {":edits": beginning.edits}
+        return {"Put": put_request(self._packs, fields, "#edits = :edits", edits)}
 
 
 def backlog_key(crawl: str, host: str) -> str:
     return f"{BACKLOG}{crawl}#{url_hash(host)}"
 
 
-def _by_part(items: Sequence[Item]) -> dict[str, dict[str, Any]]:
-    return {fields["part"]: fields for fields in map(from_item, items)}
+def _by_part(items: Iterable[Fields]) -> dict[str, Fields]:
+    return {fields["part"]: fields for fields in items}
 
 
 def _without_empty(texts: Mapping[str, str]) -> dict[str, str]:

@@ -8,16 +8,18 @@ packs   <pack> / counted#<hash>    urls: the pack's counted URLs, so that each c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from orbweaver.adapters.dynamodb.counters import CRAWL_KEPT_S
 from orbweaver.adapters.dynamodb.table import (
     Cancelled,
     ConditionFailed,
     Dynamo,
+    Fields,
     Item,
-    from_item,
-    to_item,
+    put_request,
+    update_request,
 )
 from orbweaver.budget.budget_rules import BudgetState, ReservationRequest
 from orbweaver.model.crawl import Crawl
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 # Attempts to count pages of a host while other workers count too.
 COUNT_TRIES = 10
+ABSENT = "attribute_not_exists(#k)"
 
 
 class DynamoBudgets:
@@ -54,23 +57,16 @@ class DynamoBudgets:
 
     async def take(self, taking: ReservationRequest) -> BudgetState | None:
         try:
-            await self._dynamo.call("update_item", TableName=self._crawls, **_reservation(taking))
+            await self._dynamo.call("update_item", **_reservation(self._crawls, taking))
         except ConditionFailed as refusal:
-            return _budget_state(refusal.item)
+            return _budget_state(refusal.fields)
         return None
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
         expires_at = crawl.deletable_s(self._crawl_kept_s)
         fields = {"used": used, "reserved": 0, "taken_at": 0, "expires_at": expires_at}
-        try:
-            await self._dynamo.call(
-                "put_item",
-                TableName=self._crawls,
-                Item=_key(crawl.id, part) | to_item(fields),
-                ConditionExpression="attribute_not_exists(#k)",
-            )
-        except ConditionFailed:
-            return
+        with suppress(ConditionFailed):
+            await self._dynamo.put(self._crawls, _key(crawl.id, part) | fields, ABSENT)
 
     async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
         # The transaction's token prevents that a retry of the client applies it twice.
@@ -89,7 +85,7 @@ class DynamoBudgets:
             new = new[: min(left, limit)]
             if not new:
                 if counted is None:
-                    counted = await self._counted(grant)
+                    counted = (await self._dynamo.get(self._packs, grant)).get("urls", [])
                     continue
                 return frozenset(by_hash[digest] for digest in counted if digest in by_hash)
             expires_at = crawl.deletable_s(self._crawl_kept_s)
@@ -98,23 +94,16 @@ class DynamoBudgets:
             try:
                 await self._dynamo.transact([granting, counting])
             except Cancelled as cancelled:
-                if 0 in cancelled.items:
-                    counted = from_item(cancelled.items[0]).get("urls", [])
-                if 1 in cancelled.items:
-                    pages = from_item(cancelled.items[1]).get("pages", 0)
+                if 0 in cancelled.fields:
+                    counted = cancelled.fields[0].get("urls", [])
+                if 1 in cancelled.fields:
+                    pages = cancelled.fields[1].get("pages", 0)
             else:
                 held = [*(counted or ()), *new]
                 return frozenset(by_hash[digest] for digest in held if digest in by_hash)
         raise Transient(f"pages of {host} are counted again and again")
 
-    async def _counted(self, grant: dict[str, Any]) -> list[str]:
-        answer = await self._dynamo.call(
-            "get_item", TableName=self._packs, Key=to_item(grant), ConsistentRead=True
-        )
-        counted: list[str] = from_item(answer.get("Item", {})).get("urls", [])
-        return counted
-
-    def _grant_put(self, grant: dict[str, Any], counted: list[str], new: list[str]) -> Item:
+    def _grant_put(self, grant: Fields, counted: list[str], new: list[str]) -> Item:
         """Return a Put of a pack's URLs that count towards the page limit of a host.
 
         `counted` are the stored URLs, to which the Put adds `new`. It fails if another worker has
@@ -122,40 +111,26 @@ class DynamoBudgets:
         """
         expires_at = self._clock.now_ms() // 1000 + self._retention_s
         fields = {**grant, "urls": [*counted, *new], "expires_at": expires_at}
-        put: Item = {
-            "TableName": self._packs,
-            "Item": to_item(fields),
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
-        if counted:
-            put["ConditionExpression"] = "#urls = :seen"
-            put["ExpressionAttributeValues"] = to_item({":seen": counted})
-        else:
-            put["ConditionExpression"] = "attribute_not_exists(#k)"
-        return {"Put": put}
+        if not counted:
+            return {"Put": put_request(self._packs, fields, ABSENT)}
+        return {"Put": put_request(self._packs, fields, "#urls = :seen", {":seen": counted})}
 
 
 def settling(table: str, crawl: Crawl, settlement: Settlement) -> Item:
     """Return an Update that gives back the part of a reservation that was not spent."""
     back = settlement.spent - settlement.reserved
-    return {
-        "Update": {
-            "TableName": table,
-            "Key": _key(crawl.id, settlement.part),
-            "UpdateExpression": "ADD #used :used, #reserved :reserved",
-            "ExpressionAttributeValues": to_item(
-                {":used": back, ":reserved": -settlement.reserved}
-            ),
-        }
-    }
+    key, values = (
+        _key(crawl.id, settlement.part),
+        {":used": back, ":reserved": -settlement.reserved},
+    )
+    return {"Update": update_request(table, key, "ADD #used :used, #reserved :reserved", values)}
 
 
-def _key(crawl_id: str, part: str) -> Item:
-    return to_item({"k": f"{crawl_id}#allowance#{part}"})
+def _key(crawl_id: str, part: str) -> Fields:
+    return {"k": f"{crawl_id}#allowance#{part}"}
 
 
-def _budget_state(item: Item) -> BudgetState:
-    fields = from_item(item)
+def _budget_state(fields: Fields) -> BudgetState:
     if not fields:
         return BudgetState(is_started=False)
     return BudgetState(
@@ -163,7 +138,7 @@ def _budget_state(item: Item) -> BudgetState:
     )
 
 
-def _reservation(taking: ReservationRequest) -> dict[str, Any]:
+def _reservation(table: str, taking: ReservationRequest) -> Item:
     # If the response is lost, the client may reserve twice. That only reduces the amount left.
     values = {
         ":amount": taking.amount,
@@ -180,15 +155,13 @@ def _reservation(taking: ReservationRequest) -> dict[str, Any]:
             ":reserved": seen.reserved,
             ":taken_at": seen.taken_at_ms,
         }
-    return {
-        "Key": _key(taking.crawl.id, taking.part),
-        "UpdateExpression": (
-            f"SET #used = #used + :amount, #reserved = {reserved}, #taken_at = :at"
-        ),
-        "ConditionExpression": condition,
-        "ExpressionAttributeValues": to_item(values),
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
+    return update_request(
+        table,
+        _key(taking.crawl.id, taking.part),
+        f"SET #used = #used + :amount, #reserved = {reserved}, #taken_at = :at",
+        values,
+        when=condition,
+    )
 
 
 def _host_count_update(
@@ -199,14 +172,7 @@ def _host_count_update(
     if expires_at is not None:
         update += " SET #expires_at = :expires_at"
         values[":expires_at"] = expires_at
-    return {
-        "Update": {
-            "TableName": table,
-            "Key": to_item({"k": f"{crawl.id}#host#{url_hash(host)}"}),
-            "UpdateExpression": update,
-            # First count, or enough left. `count` is never above the limit.
-            "ConditionExpression": "attribute_not_exists(#pages) OR #pages <= :room",
-            "ExpressionAttributeValues": to_item(values),
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
-    }
+    key = {"k": f"{crawl.id}#host#{url_hash(host)}"}
+    # First count, or enough left. `count` is never above the limit.
+    room = "attribute_not_exists(#pages) OR #pages <= :room"
+    return {"Update": update_request(table, key, update, values, when=room)}

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orbweaver.adapters.aws.clients import all_of
-from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, Item, from_item, to_item
+from orbweaver.adapters.dynamodb.table import ConditionFailed, Dynamo, Fields
 from orbweaver.frontier.claims import Claimer, ClaimStates, StoredClaim
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import NOTHING, Transient
@@ -61,7 +61,7 @@ class DynamoFrontier:
         # The insert of a URL with an earlier claim would fail, and still cost a write.
         fresh = [target for target in wanted.values() if target.prior is None]
         inserted = await self._dynamo.insert_many(
-            self._table, [_item(claimer, target) for target in fresh]
+            self._table, [_claim(claimer, target) for target in fresh]
         )
         new = {target.url for target, done in zip(fresh, inserted, strict=True) if done}
         # Consistent, because another read might miss the item that made the insert fail.
@@ -80,19 +80,16 @@ class DynamoFrontier:
         return frozenset(own | new | taken)
 
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
-        keys = [to_item({"k": _key(claimer.name, url)}) for url in dict.fromkeys(urls)]
-        items = await self._dynamo.get_many(self._table, keys, consistent=True)
-        claims = [from_item(item) for item in items]
+        keys = [{"k": _key(claimer.name, url)} for url in dict.fromkeys(urls)]
+        claims = await self._dynamo.get_many(self._table, keys, consistent=True)
         await all_of((self._give_back(claimer.pack, claim) for claim in claims), WRITES_AT_ONCE)
 
     async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
         await all_of((self._mark(crawl, url) for url in dict.fromkeys(urls)), WRITES_AT_ONCE)
 
     async def last_claim(self, name: str, url: str) -> StoredClaim | None:
-        items = await self._dynamo.get_many(
-            self._table, [to_item({"k": _key(name, url)})], consistent=True
-        )
-        for claim in map(from_item, items):
+        key = {"k": _key(name, url)}
+        for claim in await self._dynamo.get_many(self._table, [key], consistent=True):
             return StoredClaim(
                 crawl=claim["crawl"],
                 pack=claim["pack"],
@@ -104,20 +101,17 @@ class DynamoFrontier:
 
     async def _read(
         self, name: str, urls: Sequence[str], *, consistent: bool = False
-    ) -> dict[str, dict[str, Any]]:
+    ) -> dict[str, Fields]:
         by_key = {_key(name, url): url for url in urls}
-        items = await self._dynamo.get_many(
+        claims = await self._dynamo.get_many(
             self._table,
-            [to_item({"k": key}) for key in by_key],
+            [{"k": key} for key in by_key],
             consistent=consistent,
             attributes=("k", *KEPT, "was"),
         )
-        claims = [from_item(item) for item in items]
         return {by_key[claim["k"]]: claim for claim in claims}
 
-    async def _take_over(
-        self, claimer: Claimer, target: Target, standing: dict[str, Any] | None
-    ) -> bool:
+    async def _take_over(self, claimer: Claimer, target: Target, standing: Fields | None) -> bool:
         """Replace a lapsed or absent claim. Return True if the pack now has the claim.
 
         The last argument is the claim that was read.
@@ -131,9 +125,9 @@ class DynamoFrontier:
             try:
                 # Keep the claim that is valid for all runs, or else an abandoned one.
                 former = standing and (_seen_by(claimer, standing) or standing)
-                await self._put(_item(claimer, target, former), standing)
+                await self._put(_claim(claimer, target, former), standing)
             except ConditionFailed as refusal:
-                standing = from_item(refusal.item) or None
+                standing = refusal.fields or None
             else:
                 return True
         raise Transient(f"{target.url} is claimed again and again")
@@ -145,21 +139,19 @@ class DynamoFrontier:
         """
         within = "#was." if former else ""
         try:
-            await self._dynamo.call(
-                "update_item",
-                TableName=self._table,
-                Key=to_item({"k": _key(crawl.name, url)}),
-                UpdateExpression=f"SET {within}#unasked = :yes",
-                ConditionExpression=f"{within}#crawl = :crawl",
-                ExpressionAttributeValues=to_item({":yes": True, ":crawl": crawl.id}),
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            await self._dynamo.update(
+                self._table,
+                {"k": _key(crawl.name, url)},
+                f"SET {within}#unasked = :yes",
+                {":yes": True, ":crawl": crawl.id},
+                when=f"{within}#crawl = :crawl",
             )
         except ConditionFailed as refusal:
-            was = from_item(refusal.item).get("was", {})
+            was = refusal.fields.get("was", {})
             if not former and was.get("crawl") == crawl.id:
                 await self._mark(crawl, url, former=True)
 
-    async def _give_back(self, pack: str, claim: dict[str, Any]) -> None:
+    async def _give_back(self, pack: str, claim: Fields) -> None:
         """Remove a pack's claim, which can be current or kept in `was`."""
         # Other workers may replace or restore it meanwhile. A later claim of the same pack is kept.
         at_ms = (claim if claim["pack"] == pack else claim.get("was", claim))["at"]
@@ -170,60 +162,39 @@ class DynamoFrontier:
                 elif _belongs_to(claim.get("was", {}), pack, at_ms):
                     await self._remove_former(claim)
             except ConditionFailed as refusal:
-                claim = from_item(refusal.item)
+                claim = refusal.fields
             else:
                 return
         raise Transient(f"{claim['k']} is claimed again and again")
 
-    async def _remove_former(self, claim: dict[str, Any]) -> None:
-        await self._dynamo.call(
-            "update_item",
-            TableName=self._table,
-            Key=to_item({"k": claim["k"]}),
-            UpdateExpression="REMOVE #was",
-            ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            **_unchanged_condition(claim),
-        )
+    async def _remove_former(self, claim: Fields) -> None:
+        when, values = _unchanged(claim)
+        await self._dynamo.update(self._table, {"k": claim["k"]}, "REMOVE #was", values, when=when)
 
-    async def _undo(self, claim: dict[str, Any]) -> None:
+    async def _undo(self, claim: Fields) -> None:
         if "was" in claim:
             former = {"k": claim["k"], "url": claim["url"], **claim["was"]}
-            await self._put(to_item(former), claim)
+            await self._put(former, claim)
         else:
-            await self._dynamo.call(
-                "delete_item",
-                TableName=self._table,
-                Key=to_item({"k": claim["k"]}),
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                **_unchanged_condition(claim),
-            )
+            await self._dynamo.delete(self._table, {"k": claim["k"]}, *_unchanged(claim))
 
-    async def _put(self, item: Item, standing: Mapping[str, Any] | None) -> None:
-        await self._dynamo.call(
-            "put_item",
-            TableName=self._table,
-            Item=item,
-            ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            **_unchanged_condition(standing),
-        )
+    async def _put(self, claim: Fields, standing: Fields | None) -> None:
+        await self._dynamo.put(self._table, claim, *_unchanged(standing))
 
 
 def _belongs_to(claim: Mapping[str, Any], pack: str, at_ms: int) -> bool:
     return (claim.get("pack"), claim.get("at")) == (pack, at_ms)
 
 
-def _unchanged_condition(standing: Mapping[str, Any] | None) -> dict[str, Any]:
+def _unchanged(standing: Fields | None) -> tuple[str, Fields]:
     """Return the condition that a claim has not changed after it was read, or is still absent."""
     if standing is None:
-        return {"ConditionExpression": ABSENT}
-    return {
-        "ConditionExpression": AS_READ,
-        "ExpressionAttributeValues": to_item({":pack": standing["pack"], ":at": standing["at"]}),
-    }
+        return ABSENT, {}
+    return AS_READ, {":pack": standing["pack"], ":at": standing["at"]}
 
 
-def _item(claimer: Claimer, target: Target, former: Mapping[str, Any] | None = None) -> Item:
-    fields: dict[str, Any] = {
+def _claim(claimer: Claimer, target: Target, former: Mapping[str, Any] | None = None) -> Fields:
+    fields: Fields = {
         "k": _key(claimer.name, target.url),
         "url": target.url,
         "crawl": claimer.crawl,
@@ -234,7 +205,7 @@ def _item(claimer: Claimer, target: Target, former: Mapping[str, Any] | None = N
     }
     if former is not None:
         fields["was"] = {name: former[name] for name in KEPT if name in former}
-    return to_item(fields)
+    return fields
 
 
 def _key(name: str, url: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
-from orbweaver.adapters.dynamodb.table import Item, assign, from_item, to_item
+from orbweaver.adapters.dynamodb.table import Fields, Item, assign, update_request
 from orbweaver.budget.billing_units import CODES
 from orbweaver.model.crawl import CounterShard, Counts, Crawl
 
@@ -22,12 +22,11 @@ CRAWL_KEPT_S = 90 * 86_400
 _KEYS = {code: key for key, code in CODES.items()}
 
 
-def shard_key(crawl_id: str, number: int) -> Item:
-    return to_item({"k": f"{crawl_id}#count#{number}"})
+def shard_key(crawl_id: str, number: int) -> Fields:
+    return {"k": f"{crawl_id}#count#{number}"}
 
 
-def shard(item: Item) -> CounterShard:
-    fields = from_item(item)
+def shard(fields: Fields) -> CounterShard:
     keys = {_key_of(name): count for name, count in fields.items()}
     counts = {key: count for key, count in keys.items() if key is not None}
     return CounterShard(
@@ -83,17 +82,8 @@ def add_counts(
     if expires_at is not None:
         values[":expires_at"] = expires_at
         update += " SET #expires_at = :expires_at"
-    return {
-        "Update": {
-            "TableName": table,
-            "Key": shard_key(crawl.id, number),
-            "UpdateExpression": update,
-            "ConditionExpression": condition,
-            "ExpressionAttributeNames": names,
-            "ExpressionAttributeValues": to_item(values),
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
-    }
+    item = shard_key(crawl.id, number)
+    return {"Update": update_request(table, item, update, values, when=condition, names=names)}
 
 
 def close_shard(
@@ -108,19 +98,18 @@ def close_shard(
 
     It fails if the shard has changed after it was read (`seen`).
     """
-    update = assign({"closed": True, "expires_at": crawl.deletable_s(kept_s)})
-    update["ConditionExpression"] = "attribute_not_exists(#closed) AND "
+    update, values = assign({"closed": True, "expires_at": crawl.deletable_s(kept_s)})
+    condition = "attribute_not_exists(#closed) AND "
     if seen.commits:
-        update["ConditionExpression"] += "#commits = :seen"
-        update["ExpressionAttributeValues"] |= to_item({":seen": seen.commits})
+        condition += "#commits = :seen"
+        values[":seen"] = seen.commits
     else:
-        update["ConditionExpression"] += "attribute_not_exists(#commits)"
+        condition += "attribute_not_exists(#commits)"
+    names = {f"#n{place}": _name_of(key) for place, key in enumerate(rest)}
     if rest:
-        names = {f"#n{place}": _name_of(key) for place, key in enumerate(rest)}
-        counts = {f":n{place}": count for place, count in enumerate(rest.values())}
-        update["UpdateExpression"] += " ADD " + ", ".join(
-            map(" ".join, zip(names, counts, strict=True))
-        )
-        update["ExpressionAttributeNames"] = names
-        update["ExpressionAttributeValues"] |= to_item(counts)
-    return {"Update": {"TableName": table, "Key": shard_key(crawl.id, number), **update}}
+        update += " ADD " + ", ".join(f"#n{place} :n{place}" for place in range(len(rest)))
+        values |= {f":n{place}": count for place, count in enumerate(rest.values())}
+    shard_item = shard_key(crawl.id, number)
+    return {
+        "Update": update_request(table, shard_item, update, values, when=condition, names=names)
+    }

@@ -20,10 +20,11 @@ from orbweaver.adapters.dynamodb.table import (
     Cancelled,
     ConditionFailed,
     Dynamo,
+    Fields,
     Item,
     assign,
-    from_item,
-    to_item,
+    put_request,
+    update_request,
 )
 from orbweaver.frontier.claims import UnreadableCrawl
 from orbweaver.model import crawl_codec
@@ -81,13 +82,10 @@ class DynamoCrawls:
             **beside,
         }
         absent = "attribute_not_exists(#k)"
-        return await self._write_once("put_item", nonce, absent, Item=to_item(fields))
+        return await self._write_once("put_item", nonce, put_request(self._table, fields, absent))
 
     async def get(self, crawl_id: str) -> Crawl | None:
-        answer = await self._dynamo.call(
-            "get_item", TableName=self._table, Key=to_item({"k": crawl_id}), ConsistentRead=True
-        )
-        fields = from_item(answer.get("Item", {}))
+        fields = await self._dynamo.get(self._table, {"k": crawl_id})
         # Other items of the table have no `state`.
         if "state" not in fields or not self._kept(fields):
             return None
@@ -110,7 +108,7 @@ class DynamoCrawls:
         crawls: list[Crawl] = []
         others: list[UnreadableCrawl] = []
         async for page in pages:
-            for fields in filter(self._is_listed, map(from_item, page)):
+            for fields in filter(self._is_listed, page):
                 try:
                     crawls.append(await self._seed_lists.read(fields))
                 except NewerVersion as error:
@@ -120,26 +118,22 @@ class DynamoCrawls:
     async def counters(self, crawl: Crawl) -> Counters:
         keys = [shard_key(crawl.id, number) for number in range(crawl.shards)]
         items = await self._dynamo.get_many(self._table, keys, consistent=True)
-        by_key = {item["k"]["S"]: item for item in items}
-        return Counters.build(tuple(shard(by_key.get(key["k"]["S"], {})) for key in keys))
+        by_key = {fields["k"]: fields for fields in items}
+        return Counters.build(tuple(shard(by_key.get(key["k"], {})) for key in keys))
 
     async def seal(
         self, crawl: Crawl, counters: Counters, finished: Crawl, rest: Counts = NOTHING
     ) -> bool:
         # One transaction over the crawl and at most 99 shards. A shard closes only if it has no new
         # commit, so the counters that were read are the final ones.
-        finish = assign(
-            {
-                "state": finished.state,
-                "stop": finished.stop,
-                "finished_at_ms": finished.finished_at_ms,
-            }
-        )
-        finish["TableName"] = self._table
-        finish["Key"] = to_item({"k": crawl.id})
-        finish["ConditionExpression"] = "#state = :was AND #seeds_planned = :seeds_planned"
-        finish["ExpressionAttributeValues"] |= to_item(
-            {":was": crawl.state, ":seeds_planned": crawl.seeds_planned}
+        changed = ("state", "stop", "finished_at_ms")
+        update, values = assign({name: getattr(finished, name) for name in changed})
+        finish = update_request(
+            self._table,
+            {"k": crawl.id},
+            update,
+            values | {":was": crawl.state, ":seeds_planned": crawl.seeds_planned},
+            when="#state = :was AND #seeds_planned = :seeds_planned",
         )
         closings = [
             close_shard(self._table, crawl, number, seen, NOTHING if number else rest, self._kept_s)
@@ -153,41 +147,36 @@ class DynamoCrawls:
 
     async def move(self, crawl: Crawl, allowed: Iterable[State]) -> bool:
         nonce = self._nonce()
-        states = to_item({f":was{place}": state for place, state in enumerate(allowed)})
-        update = assign({**{name: getattr(crawl, name) for name in MOVED}, "nonce": nonce})
-        update["ExpressionAttributeValues"] |= states
-        condition = f"#state IN ({', '.join(states)})"
-        key = to_item({"k": crawl.id})
-        return await self._write_once("update_item", nonce, condition, Key=key, **update)
+        states = {f":was{place}": state for place, state in enumerate(allowed)}
+        update, values = assign({**{name: getattr(crawl, name) for name in MOVED}, "nonce": nonce})
+        when = f"#state IN ({', '.join(states)})"
+        return await self._update_once(crawl.id, nonce, update, values | states, when)
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
         nonce = self._nonce()
         changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         kept_s = crawl.deletable_s(self._kept_s)
-        update = assign(changed | {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce})
-        states = {":running": State.RUNNING, ":paused": State.PAUSED}
-        update["ExpressionAttributeValues"] |= to_item({**states, ":was": was.edits})
-        condition = "#state IN (:running, :paused) AND #edits = :was"
-        key = to_item({"k": crawl.id})
-        return await self._write_once("update_item", nonce, condition, Key=key, **update)
+        changed |= {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce}
+        update, values = assign(changed)
+        values |= {":running": State.RUNNING, ":paused": State.PAUSED, ":was": was.edits}
+        when = "#state IN (:running, :paused) AND #edits = :was"
+        return await self._update_once(crawl.id, nonce, update, values, when)
 
-    async def _write_once(
-        self, operation: str, nonce: str, condition: str, **parameters: Any
+    async def _update_once(
+        self, crawl_id: str, nonce: str, update: str, values: Fields, when: str
     ) -> bool:
+        request = update_request(self._table, {"k": crawl_id}, update, values, when=when)
+        return await self._write_once("update_item", nonce, request)
+
+    async def _write_once(self, operation: str, nonce: str, request: Item) -> bool:
         """Write under a condition, and return False if it fails.
 
         A repetition by the client of a successful write returns True: the item has its `nonce`.
         """
         try:
-            await self._dynamo.call(
-                operation,
-                TableName=self._table,
-                ConditionExpression=condition,
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                **parameters,
-            )
+            await self._dynamo.call(operation, **request)
         except ConditionFailed as refusal:
-            return bool(from_item(refusal.item).get("nonce") == nonce)
+            return bool(refusal.fields.get("nonce") == nonce)
         return True
 
     async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
@@ -200,21 +189,15 @@ class DynamoCrawls:
         if kept_s is not None:
             values[":expires_at"] = kept_s
             sets.append("#expires_at = :expires_at")
-        await self._dynamo.call(
-            "update_item",
-            TableName=self._table,
-            Key=to_item({"k": f"{crawl.id}#samples"}),
-            UpdateExpression="SET " + ", ".join(sets),
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues=to_item(values),
-        )
+        key = {"k": f"{crawl.id}#samples"}
+        await self._dynamo.update(self._table, key, "SET " + ", ".join(sets), values, names=names)
 
     async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
-        key = to_item({"k": f"{crawl_id}#samples"})
-        answer = await self._dynamo.call("get_item", TableName=self._table, Key=key)
+        key = {"k": f"{crawl_id}#samples"}
+        fields = await self._dynamo.get(self._table, key, consistent=False)
         return {
             name.removeprefix(SAMPLE_PREFIX): tuple(urls)
-            for name, urls in from_item(answer.get("Item", {})).items()
+            for name, urls in fields.items()
             if name.startswith(SAMPLE_PREFIX)
         }
 
@@ -235,29 +218,17 @@ class DynamoCrawls:
         if kept_s is not None:
             values[":expires_at"] = kept_s
             update += " SET #expires_at = :expires_at"
-        answer = await self._dynamo.call(
-            "update_item",
-            TableName=self._table,
-            Key=_kinds_key(crawl.id),
-            UpdateExpression=update,
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues=to_item(values),
-            ReturnValues="ALL_NEW",
+        key = {"k": f"{crawl.id}#kinds"}
+        return _kind_counts(
+            await self._dynamo.updated(self._table, key, update, values, names=names)
         )
-        return _kind_counts(answer["Attributes"])
 
     async def learned(self, crawl_id: str) -> Counts:
-        key = _kinds_key(crawl_id)
-        answer = await self._dynamo.call("get_item", TableName=self._table, Key=key)
-        return _kind_counts(answer.get("Item", {}))
+        key = {"k": f"{crawl_id}#kinds"}
+        return _kind_counts(await self._dynamo.get(self._table, key, consistent=False))
 
     async def announced(self, crawl_id: str) -> None:
-        await self._dynamo.call(
-            "update_item",
-            TableName=self._table,
-            Key=to_item({"k": crawl_id}),
-            **assign({"announced": True}),
-        )
+        await self._dynamo.update(self._table, {"k": crawl_id}, *assign({"announced": True}))
 
     def _kept(self, fields: Mapping[str, Any]) -> bool:
         # TTL deletes items days late.
@@ -271,12 +242,7 @@ class DynamoCrawls:
         return f"{self._random.getrandbits(64):016x}"
 
 
-def _kinds_key(crawl_id: str) -> Item:
-    return to_item({"k": f"{crawl_id}#kinds"})
-
-
-def _kind_counts(item: Item) -> Counts:
-    fields = from_item(item)
+def _kind_counts(fields: Fields) -> Counts:
     return {
         name.removeprefix(KIND_PREFIX): count
         for name, count in fields.items()

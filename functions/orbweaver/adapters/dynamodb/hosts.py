@@ -7,27 +7,17 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from orbweaver.adapters.dynamodb.host_items import (
-    compress,
-    cookies_key,
-    host_of_item,
-    if_as_seen,
-    later,
-    robots_key,
-    robots_of_item,
-)
 from orbweaver.adapters.dynamodb.table import (
+    BLOB_BYTES_MAX,
     ConditionFailed,
     Dynamo,
-    Item,
+    Fields,
     assign,
-    from_item,
-    to_item,
 )
 from orbweaver.politeness.host_schedule import (
     Host,
@@ -49,6 +39,8 @@ HOST_KEPT_S = 30 * 86_400
 COOKIES_KEPT_S = 8 * 86_400  # a crawl lasts seven days at most
 # Limits of a container's cache: number of hosts, and bytes of robots.txt files.
 HOSTS_MAX = 4_096
+ROBOTS_BYTES_MAX = 512 * 1024
+COOKIES = "cookies#"  # no host name begins with it
 ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
 
 # Conditions of a reservation if `tat` is ahead of now, or behind. There are two forms, because
@@ -73,9 +65,9 @@ class DynamoHosts:
         # Not negative, in case that the clock was set back.
         if state is not None and 0 <= self._clock.now_ms() - read_at_ms < LOOK_FRESH_MS:
             return state
-        keys = [to_item({"host": key}) for key in (host, robots_key(host))]
+        keys = [{"host": key} for key in (host, robots_key(host))]
         items = await self._dynamo.get_many(self._table, keys, consistent=False)
-        by_key = {item["host"]["S"]: from_item(item) for item in items}
+        by_key = {fields["host"]: fields for fields in items}
         found = replace(
             host_of_item(host, by_key.get(host, {})),
             robots=robots_of_item(by_key.get(robots_key(host))),
@@ -105,12 +97,9 @@ class DynamoHosts:
                     state.line_ms, tat_ms, rest, spacing_ms, now_ms, until_ms
                 )
             update = self._advance(state, count, spacing_ms, now_ms, until_ms, line_ms)
-            try:
-                answer = await self._dynamo.call("update_item", **update)
-            except ConditionFailed as refusal:
-                state = self._refresh(state, refusal.item)
+            state, done = await self._write(state, *update)
+            if not done:
                 continue
-            state = self._refresh(state, answer["Attributes"])
             first_ms = state.tat_ms - count * spacing_ms
             slots = tuple(first_ms + place * spacing_ms for place in range(count))
             return Slots(at_ms=slots, return_at_ms=return_at_ms)
@@ -124,7 +113,7 @@ class DynamoHosts:
         now_ms: int,
         until_ms: int,
         line_ms: int | None,
-    ) -> dict[str, Any]:
+    ) -> tuple[str, Fields, str]:
         """Return the update that reserves the times of `count` requests."""
         values = {":now": now_ms, ":expires_at": now_ms // 1000 + HOST_KEPT_S}
         if state.tat_ms > now_ms:
@@ -138,15 +127,7 @@ class DynamoHosts:
         if line_ms is not None:
             values[":line"] = line_ms
             update += ", #line = :line"
-        return {
-            "TableName": self._table,
-            "Key": to_item({"host": state.name}),
-            "UpdateExpression": update,
-            "ConditionExpression": condition,
-            "ExpressionAttributeValues": to_item(values),
-            "ReturnValues": "ALL_NEW",
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+        return update, values, condition
 
     def _line_up(
         self, state: Host, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
@@ -160,16 +141,10 @@ class DynamoHosts:
         return Slots(at_ms=(), return_at_ms=return_at_ms)
 
     async def block(self, host: str, until_ms: int, strikes: int, now_ms: int) -> None:
-        update = assign(
-            {
-                "blocked_until": until_ms,
-                "strikes": strikes,
-                "struck_at": now_ms,
-                "expires_at": now_ms // 1000 + HOST_KEPT_S,
-            }
-        )
+        blocked = {"blocked_until": until_ms, "strikes": strikes, "struck_at": now_ms}
+        update, values = assign(blocked | {"expires_at": now_ms // 1000 + HOST_KEPT_S})
         longer = "attribute_not_exists(#blocked_until) OR #blocked_until < :blocked_until"
-        await self._update_if(host, longer, update)
+        await self._write(self._cached(host), update, values, longer)
 
     async def fail(self, host: str, now_ms: int, chance: float, *, probe: bool) -> Host:
         state = await self.read_host(host)
@@ -183,36 +158,25 @@ class DynamoHosts:
                 "blocked_until": after.blocked_until_ms,
                 "expires_at": now_ms // 1000 + HOST_KEPT_S,
             }
-            try:
-                answer = await self._dynamo.call(
-                    "update_item", **if_as_seen(self._table, state, fields)
-                )
-            except ConditionFailed as refusal:
-                state = self._refresh(state, refusal.item)
-            else:
-                return self._refresh(state, answer["Attributes"])
+            state, done = await self._write(state, *if_as_seen(state, fields))
+            if done:
+                break
         return state
 
     async def recover(self, host: str) -> None:
-        await self._update_if(host, "#failures > :failures", assign({"failures": 0}))
+        update, values = assign({"failures": 0})
+        await self._write(self._cached(host), update, values, "#failures > :failures")
 
-    async def _update_if(self, host: str, condition: str, update: Mapping[str, Any]) -> None:
-        """Update a host under a condition, and cache its current item."""
-        state = self._seen.get(host)[0] or Host(name=host)
+    async def _write(
+        self, state: Host, update: str, values: Fields, when: str
+    ) -> tuple[Host, bool]:
+        """Update a host under a condition. Return and cache its current state."""
+        key = {"host": state.name}
         try:
-            answer = await self._dynamo.call(
-                "update_item",
-                TableName=self._table,
-                Key=to_item({"host": host}),
-                ConditionExpression=condition,
-                ReturnValues="ALL_NEW",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                **update,
-            )
+            fields = await self._dynamo.updated(self._table, key, update, values, when=when)
         except ConditionFailed as refusal:
-            self._refresh(state, refusal.item)
-        else:
-            self._refresh(state, answer["Attributes"])
+            return self._refresh(state, refusal.fields), False
+        return self._refresh(state, fields), True
 
     async def release(self, host: str, from_ms: int, to_ms: int) -> None:
         """Do nothing: containers rely on request times that only grow, and a write costs money."""
@@ -221,15 +185,8 @@ class DynamoHosts:
         state = await self.read_host(host)
         if not is_doubtful(state, now_ms):
             return False
-        try:
-            answer = await self._dynamo.call(
-                "update_item", **if_as_seen(self._table, state, {"blocked_until": until_ms})
-            )
-        except ConditionFailed as refusal:
-            self._refresh(state, refusal.item)
-            return False
-        self._refresh(state, answer["Attributes"])
-        return True
+        _, done = await self._write(state, *if_as_seen(state, {"blocked_until": until_ms}))
+        return done
 
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
         fields = {
@@ -241,14 +198,13 @@ class DynamoHosts:
             "reason": entry.reason,
             "expires_at": entry.fetched_at_ms // 1000 + HOST_KEPT_S,
         }
-        await self._dynamo.call("put_item", TableName=self._table, Item=to_item(fields))
-        state = self._seen.get(host)[0] or Host(name=host)
-        self._seen.update(replace(state, robots=entry))
+        await self._dynamo.put(self._table, fields)
+        self._seen.update(replace(self._cached(host), robots=entry))
 
     async def cookies(self, crawl_id: str, site: str) -> str | None:
-        key = to_item({"host": cookies_key(crawl_id, site)})
+        key = {"host": cookies_key(crawl_id, site)}
         items = await self._dynamo.get_many(self._table, [key], consistent=True)
-        return str(from_item(items[0])["jar"]) if items else None
+        return str(items[0]["jar"]) if items else None
 
     async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
         fields = {
@@ -256,11 +212,14 @@ class DynamoHosts:
             "jar": text,
             "expires_at": now_ms // 1000 + COOKIES_KEPT_S,
         }
-        await self._dynamo.call("put_item", TableName=self._table, Item=to_item(fields))
+        await self._dynamo.put(self._table, fields)
 
-    def _refresh(self, state: Host, item: Item) -> Host:
-        """Cache the item that a write returned. It does not contain the robots.txt."""
-        fresh = later(host_of_item(state.name, from_item(item)), state)
+    def _cached(self, host: str) -> Host:
+        return self._seen.get(host)[0] or Host(name=host)
+
+    def _refresh(self, state: Host, fields: Fields) -> Host:
+        """Cache the fields that a write returned. They do not contain the robots.txt."""
+        fresh = later(host_of_item(state.name, fields), state)
         self._seen.update(fresh)
         return fresh
 
@@ -297,3 +256,82 @@ class _Seen:
 
 def _robots_bytes(state: Host) -> int:
     return len(state.robots.body or b"") if state.robots else 0
+
+
+def robots_key(host: str) -> str:
+    return f"{host}#robots"
+
+
+def cookies_key(crawl_id: str, site: str) -> str:
+    return f"{COOKIES}{crawl_id}#{site}"
+
+
+def cookies_of_key(key: str) -> tuple[str, str] | None:
+    """Return the crawl and the site in a key, or None if it is not a key of cookies."""
+    if not key.startswith(COOKIES):
+        return None
+    crawl_id, _, site = key.removeprefix(COOKIES).partition("#")
+    return crawl_id, site
+
+
+def later(found: Host, known: Host) -> Host:
+    """Merge a new read of a host (`found`) into an earlier one, because it might be older data."""
+    latest = known if known.blocked_until_ms > found.blocked_until_ms else found
+    robots = max(
+        (entry for entry in (known.robots, found.robots) if entry),
+        key=lambda entry: entry.fetched_at_ms,
+        default=None,
+    )
+    return replace(
+        found,
+        tat_ms=max(found.tat_ms, known.tat_ms),
+        line_ms=max(found.line_ms, known.line_ms),
+        blocked_until_ms=latest.blocked_until_ms,
+        strikes=latest.strikes,
+        struck_at_ms=latest.struck_at_ms,
+        robots=robots,
+    )
+
+
+def host_of_item(name: str, fields: Fields) -> Host:
+    return Host(
+        name=name,
+        tat_ms=fields.get("tat", 0),
+        line_ms=fields.get("line", 0),
+        blocked_until_ms=fields.get("blocked_until", 0),
+        strikes=fields.get("strikes", 0),
+        struck_at_ms=fields.get("struck_at", 0),
+        failures=fields.get("failures", 0),
+        failed_at_ms=fields.get("failed_at", 0),
+    )
+
+
+def robots_of_item(fields: Fields | None) -> RobotsEntry | None:
+    if fields is None:
+        return None
+    return RobotsEntry(
+        fetched_at_ms=fields["fetched_at"],
+        body=zlib.decompress(fields["body"]) if "body" in fields else None,
+        verdict=fields["verdict"],
+        detail=fields.get("detail"),
+        reason=fields.get("reason"),
+    )
+
+
+def compress(body: bytes) -> bytes:
+    """Compress a robots.txt. A large one is truncated at the end of a line, as RFC 9309 allows."""
+    body = body[:ROBOTS_BYTES_MAX]
+    while len(blob := zlib.compress(body)) > BLOB_BYTES_MAX:
+        body = body[: len(body) // 2].rpartition(b"\n")[0]
+    return blob
+
+
+def if_as_seen(state: Host, fields: Fields) -> tuple[str, Fields, str]:
+    """Return an update that fails if the host's failures or block differ from `state`."""
+    update, values = assign(fields)
+    conditions = []
+    for name, seen in (("failures", state.failures), ("blocked_until", state.blocked_until_ms)):
+        values[f":seen_{name}"] = seen
+        absent = "" if seen else f"attribute_not_exists(#{name}) OR "
+        conditions.append(f"({absent}#{name} = :seen_{name})")
+    return update, values, " AND ".join(conditions)

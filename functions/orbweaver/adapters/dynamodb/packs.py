@@ -1,6 +1,7 @@
 """State of packs (queue messages with up to 25 URLs) in the `packs` table.
 
-- `<pack>` / `journal`: the redo log, written once (journal.py).
+- `<pack>` / `journal`: the redo log, written once. The chunks of a long one are written first, with
+  its digest in their keys, so that chunks of two different journals of a pack do not mix.
 - `<pack>` / `ledger`: the commit record, written once with the counts (counters.py).
 - `parked#<crawl>` / pack id: the message of a paused crawl.
 """
@@ -10,25 +11,27 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.dynamodb import journal as dynamodb_journal
-from orbweaver.adapters.dynamodb import ledger as dynamodb_ledger
+from orbweaver.adapters.aws.clients import all_of
 from orbweaver.adapters.dynamodb.budgets import settling
 from orbweaver.adapters.dynamodb.counters import CRAWL_KEPT_S, add_counts, shard
-from orbweaver.adapters.dynamodb.journal import JOURNAL
-from orbweaver.adapters.dynamodb.ledger import LEDGER
 from orbweaver.adapters.dynamodb.table import (
+    BLOB_BYTES_MAX,
     Cancelled,
     ConditionFailed,
     Dynamo,
+    Fields,
     Item,
-    from_item,
+    assign,
+    put_request,
     to_item,
 )
 from orbweaver.adapters.local.journal_blob import encoded
+from orbweaver.frontier import ledger_codec
 from orbweaver.frontier.claims import (
     AlreadyCommitted,
     Closed,
@@ -38,15 +41,19 @@ from orbweaver.frontier.claims import (
     Recalled,
 )
 from orbweaver.frontier.journal import Journal, Ledger
+from orbweaver.frontier.journal_codec import VERSION, WHAT, decode
 from orbweaver.model.crawl import UNSPENT, Counts, Crawl, State
-from orbweaver.model.errors import StoredNewer
+from orbweaver.model.errors import Permanent, StoredNewer, readable
 from orbweaver.model.limits import Settlement
 from orbweaver.model.page_record import shard_of
+from orbweaver.model.version import FIELD, check
 
 if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
 
-STRIKES = "strikes"
+JOURNAL, LEDGER, STRIKES = "journal", "ledger", "strikes"
+PUTS_AT_ONCE = 4
+ABSENT = "attribute_not_exists(#k)"
 # Retention of parked packs. It exceeds the retention of every crawl that can be resumed.
 PARKED_KEPT_S = 365 * 86_400
 
@@ -80,45 +87,37 @@ class DynamoPacks:
 
     async def recall(self, pack_ids: Sequence[str]) -> Mapping[str, Recalled]:
         keys = [
-            to_item({"k": pack_id, "part": part})
+            {"k": pack_id, "part": part}
             for pack_id in dict.fromkeys(pack_ids)
             for part in (JOURNAL, LEDGER, STRIKES)
         ]
-        # An expired item that TTL has not deleted yet counts.
-        items = await self._dynamo.get_many(self._packs, keys, consistent=True)
         recalled: dict[str, Recalled] = {}
-        for item in items:
-            fields = from_item(item)
+        # An expired item that TTL has not deleted yet counts.
+        for fields in await self._dynamo.get_many(self._packs, keys, consistent=True):
             known = recalled.get(fields["k"], Recalled())
             try:
-                part = await self._part(item, fields)
+                part = await self._part(fields)
             except StoredNewer as newer:
                 part = {"newer": str(newer)}
             recalled[fields["k"]] = replace(known, **part)
         return recalled
 
-    async def _part(self, item: Item, fields: Mapping[str, Any]) -> dict[str, Any]:
+    async def _part(self, fields: Fields) -> dict[str, Any]:
         if fields["part"] == LEDGER:
-            return {"ledger": dynamodb_ledger.read(item)}
+            return {"ledger": read_ledger(fields)}
         if fields["part"] == STRIKES:
             return {"strikes": fields["strikes"]}
-        return {"journal": await dynamodb_journal.read(self._dynamo, self._packs, fields)}
+        return {"journal": await read_journal(self._dynamo, self._packs, fields)}
 
     async def write_journal(self, pack_id: str, journal: Journal) -> Journal:
         expires_s = self._expires_s()
-        held = await dynamodb_journal.write_blob(
-            self._dynamo,
-            self._packs,
-            pack_id,
-            await encoded(journal),
-            expires_s=expires_s,
-        )
+        blob = await encoded(journal)
+        held = await write_blob(self._dynamo, self._packs, pack_id, blob, expires_s=expires_s)
         head = {"k": pack_id, "part": JOURNAL, "expires_at": expires_s, **held}
         try:
-            await self._dynamo.call("put_item", **self._if_absent(head))
+            await self._dynamo.put(self._packs, head, ABSENT)
         except ConditionFailed as refusal:
-            standing = from_item(refusal.item)
-            return await dynamodb_journal.read(self._dynamo, self._packs, standing)
+            return await read_journal(self._dynamo, self._packs, refusal.fields)
         return journal
 
     async def commit(
@@ -136,10 +135,11 @@ class DynamoPacks:
             except Cancelled as cancelled:
                 # A committed pack stays committed, whatever happened to the crawl. DynamoDB may
                 # omit reasons, so the ledger is read.
-                standing = cancelled.items.get(0) or await self._read_ledger(ledger.pack)
+                key = {"k": ledger.pack, "part": LEDGER}
+                standing = cancelled.fields.get(0) or await self._dynamo.get(self._packs, key)
                 if standing:
-                    return AlreadyCommitted(ledger=dynamodb_ledger.read(standing))
-                counters = shard(cancelled.items[1])
+                    return AlreadyCommitted(ledger=read_ledger(standing))
+                counters = shard(cancelled.fields[1])
                 if counters.closed:
                     return Closed()
                 left = crawl.shard_quota(number) - counters.spent
@@ -166,38 +166,30 @@ class DynamoPacks:
         return True
 
     async def add_strike(self, pack_id: str) -> int:
-        answer = await self._dynamo.call(
-            "update_item",
-            TableName=self._packs,
-            Key=to_item({"k": pack_id, "part": STRIKES}),
-            UpdateExpression="ADD #strikes :one SET #expires_at = :expires_at",
-            ExpressionAttributeValues=to_item({":one": 1, ":expires_at": self._expires_s()}),
-            ReturnValues="ALL_NEW",
+        fields = await self._dynamo.updated(
+            self._packs,
+            {"k": pack_id, "part": STRIKES},
+            "ADD #strikes :one SET #expires_at = :expires_at",
+            {":one": 1, ":expires_at": self._expires_s()},
         )
-        return int(from_item(answer["Attributes"])["strikes"])
+        return int(fields["strikes"])
 
     async def set_strikes(self, pack_id: str, strikes: int) -> None:
-        await self._dynamo.call(
-            "update_item",
-            TableName=self._packs,
-            Key=to_item({"k": pack_id, "part": STRIKES}),
-            UpdateExpression="SET #strikes = :left, #expires_at = :expires_at",
-            ExpressionAttributeValues=to_item({":left": strikes, ":expires_at": self._expires_s()}),
+        await self._dynamo.update(
+            self._packs,
+            {"k": pack_id, "part": STRIKES},
+            *assign({"strikes": strikes, "expires_at": self._expires_s()}),
         )
 
     async def sent(self, pack_id: str) -> None:
-        try:
-            await self._dynamo.call(
-                "update_item",
-                TableName=self._packs,
-                Key=to_item({"k": pack_id, "part": LEDGER}),
-                UpdateExpression="SET #sent = :yes",
-                # Do not create a ledger that has expired.
-                ConditionExpression="attribute_exists(#k)",
-                ExpressionAttributeValues=to_item({":yes": True}),
+        with suppress(ConditionFailed):  # do not create a ledger that has expired
+            await self._dynamo.update(
+                self._packs,
+                {"k": pack_id, "part": LEDGER},
+                "SET #sent = :yes",
+                {":yes": True},
+                when="attribute_exists(#k)",
             )
-        except ConditionFailed:
-            return
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
         fields = {
@@ -212,7 +204,7 @@ class DynamoPacks:
             "ConditionExpression": "#state = :paused",
             "ExpressionAttributeValues": to_item({":paused": State.PAUSED}),
         }
-        put = {"TableName": self._packs, "Item": to_item(fields)}
+        put = put_request(self._packs, fields)
         try:
             await self._dynamo.transact([{"ConditionCheck": paused}, {"Put": put}])
         except Cancelled:
@@ -220,44 +212,23 @@ class DynamoPacks:
         return True
 
     async def parked(self, crawl: str) -> Mapping[str, str]:
-        pages = self._dynamo.pages(
-            "query",
-            TableName=self._packs,
-            KeyConditionExpression="#k = :k",
-            ExpressionAttributeValues=to_item({":k": _parked_key(crawl)}),
-            ConsistentRead=True,
+        pages = self._dynamo.query(
+            self._packs, "#k = :k", {":k": _parked_key(crawl)}, ConsistentRead=True
         )
-        found = [from_item(item) async for page in pages for item in page]
-        return {fields["part"]: zlib.decompress(fields["body"]).decode() for fields in found}
+        return {
+            fields["part"]: zlib.decompress(fields["body"]).decode()
+            async for page in pages
+            for fields in page
+        }
 
     async def unpark(self, crawl: str, pack_ids: Sequence[str]) -> None:
         key = _parked_key(crawl)
-        ids = dict.fromkeys(pack_ids)
-        await self._dynamo.delete_many(
-            self._packs, (to_item({"k": key, "part": pack_id}) for pack_id in ids)
-        )
-
-    async def _read_ledger(self, pack_id: str) -> Item:
-        answer = await self._dynamo.call(
-            "get_item",
-            TableName=self._packs,
-            Key=to_item({"k": pack_id, "part": LEDGER}),
-            ConsistentRead=True,
-        )
-        item: Item = answer.get("Item") or {}
-        return item
+        keys = ({"k": key, "part": pack_id} for pack_id in dict.fromkeys(pack_ids))
+        await self._dynamo.delete_many(self._packs, keys)
 
     def _ledger_put(self, ledger: Ledger) -> Item:
-        fields = {**dynamodb_ledger.fields_of(ledger), "expires_at": self._expires_s()}
-        return {"Put": self._if_absent(fields)}
-
-    def _if_absent(self, fields: Mapping[str, object]) -> Item:
-        return {
-            "TableName": self._packs,
-            "Item": to_item(fields),
-            "ConditionExpression": "attribute_not_exists(#k)",
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+        fields = {**ledger_fields(ledger), "expires_at": self._expires_s()}
+        return {"Put": put_request(self._packs, fields, ABSENT)}
 
     def _expires_s(self) -> int:
         return self._clock.now_ms() // 1000 + self._retention_s
@@ -265,3 +236,58 @@ class DynamoPacks:
 
 def _parked_key(crawl: str) -> str:
     return f"parked#{crawl}"
+
+
+def ledger_fields(ledger: Ledger) -> Fields:
+    return {"k": ledger.pack, "part": LEDGER, **ledger_codec.to_fields(ledger)}
+
+
+def read_ledger(fields: Fields) -> Ledger:
+    """Decode a ledger. Raises StoredNewer for a newer version."""
+    with readable():
+        return ledger_codec.from_fields(fields["k"], fields)
+
+
+async def write_blob(
+    dynamo: Dynamo, table: str, pack_id: str, blob: bytes, *, expires_s: int
+) -> Fields:
+    """Return the fields of a journal's head item. If `blob` is long, write it as chunks first."""
+    if len(blob) <= BLOB_BYTES_MAX:
+        return {FIELD: VERSION, "blob": blob}
+    digest = blake2b(blob, digest_size=16).hexdigest()
+    starts = range(0, len(blob), BLOB_BYTES_MAX)
+    items = [
+        {
+            **_chunk_key(pack_id, digest, place),
+            "blob": blob[start : start + BLOB_BYTES_MAX],
+            "expires_at": expires_s,
+        }
+        for place, start in enumerate(starts)
+    ]
+    # Separate puts, because a batch of up to 12 MB would exceed the client's timeout.
+    await all_of((dynamo.put(table, item) for item in items), PUTS_AT_ONCE)
+    return {FIELD: VERSION, "digest": digest, "chunks": len(items)}
+
+
+async def read_journal(dynamo: Dynamo, table: str, head: Fields) -> Journal:
+    """Read the journal of a head item. Raises StoredNewer for a newer version."""
+    with readable():
+        check(head, WHAT, VERSION)
+        return decode(await _blob(dynamo, table, head))
+
+
+async def _blob(dynamo: Dynamo, table: str, head: Fields) -> bytes:
+    if "blob" in head:
+        return bytes(head["blob"])
+    pack_id, digest, count = head["k"], head["digest"], head["chunks"]
+    keys = [_chunk_key(pack_id, digest, place) for place in range(count)]
+    items = await dynamo.get_many(table, keys, consistent=True)
+    chunks = {fields["part"]: fields["blob"] for fields in items}
+    if len(chunks) < count:
+        message = f"journal of {pack_id}: {len(chunks)} of {count} chunks are there"
+        raise Permanent(message)
+    return b"".join(chunks[key["part"]] for key in keys)
+
+
+def _chunk_key(pack_id: str, digest: str, place: int) -> Fields:
+    return {"k": pack_id, "part": f"{JOURNAL}.{digest}.{place}"}

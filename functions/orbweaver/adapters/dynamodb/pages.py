@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.aws import clients
-from orbweaver.adapters.dynamodb.table import Dynamo, from_item, to_item
+from orbweaver.adapters.dynamodb.table import Dynamo, query_request
 from orbweaver.model.errors import readable
 from orbweaver.model.page_record import PageRecord, from_fields, page_key, prior_keys, to_fields
 from orbweaver.model.target import Prior
@@ -46,29 +46,26 @@ class DynamoPages:
         await self._dynamo.put_many(
             self._table,
             (
-                to_item(
-                    {
-                        **to_fields(record, packed=True),
-                        "day": day,
-                        "k": key,
-                        "expires_at": record.fetched_at // 1000 + self._retention_s,
-                    }
-                )
+                {
+                    **to_fields(record, packed=True),
+                    "day": day,
+                    "k": key,
+                    "expires_at": record.fetched_at // 1000 + self._retention_s,
+                }
                 for (day, key), record in items.items()
             ),
         )
 
     async def earlier_records(self, priors: Mapping[str, Prior]) -> Mapping[str, PageRecord]:
         keys = [
-            to_item({"day": day, "k": key})
+            {"day": day, "k": key}
             for url, prior in priors.items()
             for day, key in prior_keys(prior, url, self._shards)
         ]
         items = await self._dynamo.get_many(self._table, keys, consistent=False)
         now_s = self._clock.now_ms() // 1000
-        fields: list[dict[str, Any]] = [from_item(item) for item in items]
         # The record of the later day counts.
-        found = sorted(fields, key=lambda item: str(item["day"]))
+        found = sorted(items, key=lambda item: str(item["day"]))
         records: dict[str, PageRecord] = {}
         for item in found:
             if item["expires_at"] > now_s:
@@ -86,23 +83,9 @@ class DynamoPages:
         first = max(first, after or first)
         if first > last:
             return
-        pages = self._dynamo.pages(
-            "query",
-            TableName=self._table,
-            KeyConditionExpression="#day = :day AND #k BETWEEN :first AND :last",
-            FilterExpression="#expires_at > :now_s",
-            ExpressionAttributeValues=to_item(
-                {
-                    ":day": f"{day}#{shard}",
-                    ":first": first,
-                    ":last": last,
-                    ":now_s": self._clock.now_ms() // 1000,
-                }
-            ),
-        )
+        pages = self._dynamo.pages("query", **self._range(f"{day}#{shard}", first, last))
         async for page in pages:
-            for item in page:
-                fields: dict[str, Any] = from_item(item)
+            for fields in page:
                 if fields["k"] != after:
                     with readable():
                         record = from_fields(fields)
@@ -119,14 +102,14 @@ class DynamoPages:
         crawls: list[str] = []
         after = FIRST
         while True:
-            answer = await self._dynamo.call(
-                "query",
-                TableName=self._table,
-                KeyConditionExpression="#day = :day AND #k > :after",
+            query = query_request(
+                self._table,
+                "#day = :day AND #k > :after",
+                {":day": f"{day}#{shard}", ":after": after},
                 ProjectionExpression="#k",
-                ExpressionAttributeValues=to_item({":day": f"{day}#{shard}", ":after": after}),
                 Limit=1,
             )
+            answer = await self._dynamo.call("query", **query)
             if not answer["Items"]:
                 return crawls
             crawls.append(answer["Items"][0]["k"]["S"].rpartition("#")[0])
@@ -134,20 +117,7 @@ class DynamoPages:
 
     async def count(self, day: str, shard: int, crawl: str, rows_max: int) -> int:
         found = 0
-        parameters: dict[str, Any] = {
-            "TableName": self._table,
-            "KeyConditionExpression": "#day = :day AND #k BETWEEN :first AND :last",
-            "FilterExpression": "#expires_at > :now_s",
-            "ExpressionAttributeValues": to_item(
-                {
-                    ":day": f"{day}#{shard}",
-                    ":first": f"{crawl}#",
-                    ":last": f"{crawl}$",
-                    ":now_s": self._clock.now_ms() // 1000,
-                }
-            ),
-            "Select": "COUNT",
-        }
+        parameters = self._range(f"{day}#{shard}", f"{crawl}#", f"{crawl}$", Select="COUNT")
         while found < rows_max:
             answer = await self._dynamo.call("query", **parameters)
             found += answer["Count"]
@@ -155,3 +125,13 @@ class DynamoPages:
                 break
             parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
         return min(found, rows_max)
+
+    def _range(self, part: str, first: str, last: str, **options: Any) -> dict[str, Any]:
+        """Return a query for the records of a partition that have not expired."""
+        return query_request(
+            self._table,
+            "#day = :day AND #k BETWEEN :first AND :last",
+            {":day": part, ":first": first, ":last": last, ":now_s": self._clock.now_ms() // 1000},
+            FilterExpression="#expires_at > :now_s",
+            **options,
+        )

@@ -18,8 +18,7 @@ from orbweaver.adapters.dynamodb.table import (
     BLOB_BYTES_MAX,
     ConditionFailed,
     Dynamo,
-    from_item,
-    to_item,
+    Fields,
 )
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl
@@ -45,7 +44,7 @@ class SeedLists:
     table: str
     _known: dict[tuple[Any, ...], Listed] = field(default_factory=dict)
 
-    async def write(self, crawl: Crawl, kept_s: int) -> dict[str, Any] | None:
+    async def write(self, crawl: Crawl, kept_s: int) -> Fields | None:
         """Write a new crawl's list. Return fields for its item, or None if the id is taken."""
         chunks = list(_chunks((crawl.seeds, crawl.sitemap_urls)))
         digest = blake2b(json.dumps(chunks).encode(), digest_size=16).hexdigest()
@@ -71,14 +70,9 @@ class SeedLists:
             "blob": zlib.compress(json.dumps(chunk).encode()),
             "expires_at": expires_s,
         }
-        await self.dynamo.call(
-            "put_item",
-            TableName=self.table,
-            Item=to_item(chunk_item),
-            # Fails if another crawl with this id has another list.
-            ConditionExpression="attribute_not_exists(#k) OR #digest = :digest",
-            ExpressionAttributeValues=to_item({":digest": digest}),
-        )
+        # Fails if another crawl with this id has another list.
+        when = "attribute_not_exists(#k) OR #digest = :digest"
+        await self.dynamo.put(self.table, chunk_item, when, {":digest": digest})
 
     async def read(self, fields: Mapping[str, Any]) -> Crawl:
         """Return the crawl of an item, with its seed list. Raises NewerVersion."""
@@ -95,15 +89,12 @@ class SeedLists:
             self._known[key] = listed
         return replace(crawl, seeds=listed[0], sitemap_urls=listed[1])
 
-    async def erase(self, crawl: Crawl) -> dict[str, Any]:
+    async def erase(self, crawl: Crawl) -> Fields:
         """Remove the URLs that `crawl` has no more from the stored list.
 
         Return fields for its item.
         """
-        answer = await self.dynamo.call(
-            "get_item", TableName=self.table, Key=to_item({"k": crawl.id}), ConsistentRead=True
-        )
-        fields = from_item(answer.get("Item", {}))
+        fields = await self.dynamo.get(self.table, {"k": crawl.id})
         if DIGEST not in fields:
             return {}
         left = frozenset(crawl.seeds), frozenset(crawl.sitemap_urls)
@@ -120,16 +111,9 @@ class SeedLists:
     async def _fetch(
         self, crawl_id: str, fields: Mapping[str, Any]
     ) -> list[tuple[Listed, int | None]]:
-        calls = (
-            self.dynamo.call(
-                "get_item",
-                TableName=self.table,
-                Key=to_item(_key(crawl_id, place)),
-                ConsistentRead=True,
-            )
-            for place in range(fields[CHUNKS])
-        )
-        items = [from_item(one.get("Item", {})) for one in await all_of(calls, CALLS_AT_ONCE)]
+        keys = (_key(crawl_id, place) for place in range(fields[CHUNKS]))
+        calls = (self.dynamo.get(self.table, key) for key in keys)
+        items = await all_of(calls, CALLS_AT_ONCE)
         if any(item.get("digest") != fields[DIGEST] for item in items):
             raise Permanent(f"the seed list of {crawl_id} is incomplete")
         return [(_listed(item["blob"]), item.get("expires_at")) for item in items]
@@ -163,5 +147,5 @@ def _listed(blob: bytes) -> Listed:
     return tuple(seeds), tuple(sitemaps)
 
 
-def _key(crawl_id: str, place: int) -> dict[str, Any]:
+def _key(crawl_id: str, place: int) -> Fields:
     return {"k": f"{crawl_id}#seeds#{place}"}
