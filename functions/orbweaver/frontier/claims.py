@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from orbweaver.model.target import Prior
 
 if TYPE_CHECKING:
     from orbweaver.frontier.journal import Journal, Ledger
+    from orbweaver.model.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +79,49 @@ class Claimer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredClaim:
-    """A URL's last claim as stored, even if it has expired."""
+    """A URL's last claim as stored, even if it has expired.
+
+    `unasked` is set if the run will never request the URL: the claim then counts within its run
+    only. `was` is the lapsed claim that this claim replaced.
+    """
 
     crawl: str
     pack: str
     at_ms: int
     expires_s: int
     depth: int = 0
+    unasked: bool = False
+    was: StoredClaim | None = None
+
+    @classmethod
+    def create(cls, claimer: Claimer, target: Target, former: StoredClaim | None = None) -> Self:
+        # Keep the claim that is valid for all runs, or else an abandoned one.
+        was = former and replace(former.seen_by(claimer) or former, was=None)
+        return cls(
+            crawl=claimer.crawl,
+            pack=claimer.pack,
+            at_ms=claimer.at_ms,
+            expires_s=claimer.expires_s,
+            depth=target.depth,
+            was=was,
+        )
+
+    def seen_by(self, claimer: Claimer) -> StoredClaim | None:
+        """Return the claim that counts for a claimer. Ignores claims that other runs abandoned."""
+        seen: StoredClaim | None = self
+        while seen is not None and seen.unasked and seen.crawl != claimer.crawl:
+            seen = seen.was
+        return seen
+
+    def holds(self, claimer: Claimer, modified_at_ms: int | None) -> bool:
+        """Whether another pack's claim is valid for `claimer`: not expired and not stale.
+
+        It is stale if it is older than `modified_at_ms`, the page's last modification.
+        """
+        if (seen := self.seen_by(claimer)) is None:
+            return False
+        stale_before_ms = max(claimer.stale_before_ms, modified_at_ms or 0)
+        return seen.expires_s > claimer.at_ms // 1000 and seen.at_ms >= stale_before_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,3 +134,21 @@ class ClaimStates:
     held: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
     lapsed: Mapping[str, Prior] = field(default_factory=dict)
+
+    @classmethod
+    def build(
+        cls, claimer: Claimer, claims: Mapping[str, StoredClaim], modified: Mapping[str, int]
+    ) -> Self:
+        """Judge stored claims by URL, with the URLs' last modifications."""
+        others = {url: claim for url, claim in claims.items() if claim.pack != claimer.pack}
+        held = {url for url, claim in others.items() if claim.holds(claimer, modified.get(url))}
+        seen = {url: claim.seen_by(claimer) for url, claim in others.items() if url not in held}
+        return cls(
+            held=frozenset(held),
+            own=frozenset(url for url in held if others[url].crawl == claimer.crawl),
+            lapsed={
+                url: Prior(crawl=claim.crawl, at_ms=claim.at_ms)
+                for url, claim in seen.items()
+                if claim is not None
+            },
+        )
