@@ -10,7 +10,7 @@ import pytest
 
 from orbweaver.adapters.sqlite.messages import Outgoing, QueueDepth, QueueName, SqliteMessages
 from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
-from orbweaver.adapters.sqlite.shards import write_shard
+from orbweaver.adapters.sqlite.crawls import write_shard
 from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_waiting import queued_urls

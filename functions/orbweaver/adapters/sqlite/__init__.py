@@ -10,8 +10,7 @@ receiving     receiving from queues
 dead_letters  messages that failed too often
 packs         redo logs and commit records of packs (messages with up to 25 URLs)
 backlog       packs that wait for their hosts
-shards        counters of crawls
-crawls        crawls
+crawls        crawls and their counters
 claims        claims of URLs by packs
 pages         page records
 hosts         request times, blocks, robots.txt, cookies

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.adapters.sqlite.store import put
 from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack, kept_s
 
 if TYPE_CHECKING:
@@ -33,12 +34,11 @@ class SqliteBacklog:
 
     async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
         expires_s = self._clock.now_ms() // 1000 + kept_s(host)
-        rows = [
-            (crawl, host, one.place, zlib.compress(one.body.encode()), one.due_ms, expires_s)
-            for one in waiting
-        ]
+        bodies = [zlib.compress(one.body.encode()) for one in waiting]
         with self._store.writing() as db:
-            db.executemany("INSERT OR IGNORE INTO backlog VALUES (?, ?, ?, ?, ?, ?)", rows)
+            for one, body in zip(waiting, bodies, strict=True):
+                row = (crawl, host, one.place, body, one.due_ms, expires_s)
+                put(db, "backlog", *row, otherwise="IGNORE")
 
     async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
         with self._store.reading() as db:
@@ -61,9 +61,7 @@ class SqliteBacklog:
                 return False
             expires_s = self._clock.now_ms() // 1000 + kept_s(beginning.host)
             row = (beginning.place, beginning.holder, beginning.edits + 1, expires_s)
-            db.execute(
-                "INSERT OR REPLACE INTO lines VALUES (?, ?, ?, ?, ?, ?)", (crawl, host, *row)
-            )
+            put(db, "lines", crawl, host, *row)
         return True
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
@@ -92,8 +90,8 @@ class SqliteBacklog:
             there = db.execute(f"{_WAITING} AND place = ?", (crawl, host, read.place)).fetchone()
             if there is None or _waiting(there).sent_at_ms != read.sent_at_ms:
                 return False
-            row = (crawl, host, read.place, at_ms, at_ms // 1000 + SENDING_KEPT_S)
-            db.execute("INSERT OR REPLACE INTO sendings VALUES (?, ?, ?, ?, ?)", row)
+            expires_s = at_ms // 1000 + SENDING_KEPT_S
+            put(db, "sendings", crawl, host, read.place, at_ms, expires_s)
         return True
 
 

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from orbweaver.adapters.sqlite.store import put
 from orbweaver.budget.budget_rules import BudgetState, ReservationRequest
 
 if TYPE_CHECKING:
@@ -54,10 +55,8 @@ class SqliteBudgets:
 
     async def begin(self, crawl: Crawl, part: LimitPart, used: int) -> None:
         with self._store.writing() as db:
-            db.execute(
-                "INSERT OR IGNORE INTO budgets VALUES (?, ?, ?, 0, 0, ?)",
-                (crawl.id, part, used, crawl.deletable_s(self._crawl_kept_s)),
-            )
+            expires_s = crawl.deletable_s(self._crawl_kept_s)
+            put(db, "budgets", crawl.id, part, used, 0, 0, expires_s, otherwise="IGNORE")
 
     async def settle(self, crawl: Crawl, settled: Sequence[Settlement]) -> None:
         with self._store.writing() as db:
@@ -79,15 +78,10 @@ class SqliteBudgets:
             new = [url for url in dict.fromkeys(urls) if url not in counted]
             new = new[: max(0, limit - pages)]
             if new:
-                db.execute(
-                    "INSERT OR REPLACE INTO host_pages VALUES (?, ?, ?, ?)",
-                    (crawl.id, host, pages + len(new), crawl.deletable_s(self._crawl_kept_s)),
-                )
+                expires_s = crawl.deletable_s(self._crawl_kept_s)
+                put(db, "host_pages", crawl.id, host, pages + len(new), expires_s)
                 expires_s = self._clock.now_ms() // 1000 + self._retention_s
-                db.execute(
-                    "INSERT OR REPLACE INTO counted VALUES (?, ?, ?, ?)",
-                    (pack_id, host, json.dumps([*counted, *new]), expires_s),
-                )
+                put(db, "counted", pack_id, host, json.dumps([*counted, *new]), expires_s)
         return frozenset(counted + new).intersection(urls)
 
 

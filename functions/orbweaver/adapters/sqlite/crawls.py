@@ -1,18 +1,20 @@
 """Definitions, states and counters of crawls.
 
 A crawl is one row: its fields as JSON, and separate columns for conditions. A write keeps fields
-that only other releases use.
+that only other releases use. Counters are in shards: counts as JSON, with the number of commits as
+version.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.sqlite.shards import close_shard, read_shard, shard_of_row
+from orbweaver.adapters.sqlite.store import put
 from orbweaver.frontier.claims import UnreadableCrawl
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import MOVED, Counters, CounterShard, Counts, Crawl, State
@@ -40,18 +42,9 @@ class SqliteCrawls:
 
     async def create(self, crawl: Crawl) -> bool:
         with self._store.writing() as db:
-            cursor = db.execute(
-                "INSERT OR IGNORE INTO crawls VALUES (?, ?, ?, ?, 0, ?, ?)",
-                (
-                    crawl.id,
-                    crawl.state,
-                    crawl.edits,
-                    crawl.started_at_ms,
-                    crawl.deletable_s(self._kept_s),
-                    _spelled(crawl_codec.to_fields(crawl)),
-                ),
-            )
-        return cursor.rowcount == 1
+            row = (crawl.id, crawl.state, crawl.edits, crawl.started_at_ms, 0)
+            kept_s, text = crawl.deletable_s(self._kept_s), _spelled(crawl_codec.to_fields(crawl))
+            return put(db, "crawls", *row, kept_s, text, otherwise="IGNORE") == 1
 
     async def get(self, crawl_id: str) -> Crawl | None:
         row = self._store.row(
@@ -131,30 +124,19 @@ class SqliteCrawls:
         return True
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
-        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         with self._store.writing() as db:
-            fields = read_fields(db, crawl.id)
-            if fields is None or fields["state"] not in LIVE:
-                return False
-            if fields.get("edits", 0) != was.edits:
-                return False
-            write_fields(db, crawl.id, fields, changed | {"edits": was.edits + 1})
-            db.execute(
-                "UPDATE crawls SET expires = ? WHERE id = ?",
-                (crawl.deletable_s(self._kept_s), crawl.id),
-            )
-        return True
+            done = edit(db, crawl, was, LIVE)
+            if done:
+                kept_s = crawl.deletable_s(self._kept_s)
+                db.execute("UPDATE crawls SET expires = ? WHERE id = ?", (kept_s, crawl.id))
+        return done
 
     async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
         expires = crawl.deletable_s(self._kept_s)
         with self._store.writing() as db:
-            db.executemany(
-                "INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?)",
-                [
-                    (crawl.id, reason, json.dumps(tuple(urls)), expires)
-                    for reason, urls in samples.items()
-                ],
-            )
+            for reason, urls in samples.items():
+                text = json.dumps(tuple(urls))
+                put(db, "samples", crawl.id, reason, text, expires, otherwise="IGNORE")
 
     async def samples(self, crawl_id: str) -> Mapping[str, Sequence[str]]:
         rows = self._store.rows("SELECT reason, urls FROM samples WHERE crawl = ?", (crawl_id,))
@@ -184,6 +166,18 @@ class SqliteCrawls:
         return self._clock.now_ms() // 1000
 
 
+def edit(db: sqlite3.Connection, crawl: Crawl, was: Crawl, allowed: Sequence[State] = ()) -> bool:
+    """Write a crawl's changes, if nothing else changed it and its state is allowed."""
+    fields = read_fields(db, crawl.id)
+    if fields is None or fields.get("edits", 0) != was.edits:
+        return False
+    if allowed and fields["state"] not in allowed:
+        return False
+    changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
+    write_fields(db, crawl.id, fields, changed | {"edits": was.edits + 1})
+    return True
+
+
 def read_fields(db: sqlite3.Connection, crawl_id: str) -> dict[str, Any] | None:
     """Return a crawl's stored fields, of any version, or None if it does not exist."""
     row = db.execute("SELECT fields FROM crawls WHERE id = ?", (crawl_id,)).fetchone()
@@ -209,3 +203,63 @@ def _unreadable(fields: Mapping[str, Any], said: str) -> UnreadableCrawl:
     """Describe a crawl by the fields that every version has."""
     name, started_at_ms = fields.get("name", fields["id"]), fields.get("started_at_ms", 0)
     return UnreadableCrawl(id=fields["id"], name=name, started_at_ms=started_at_ms, said=said)
+
+
+def read_shard(db: sqlite3.Connection, crawl_id: str, number: int) -> CounterShard:
+    row = db.execute(
+        "SELECT commits, closed, counts FROM shards WHERE crawl = ? AND number = ?",
+        (crawl_id, number),
+    ).fetchone()
+    return CounterShard() if row is None else shard_of_row(*row)
+
+
+def shard_of_row(commits: int, closed: int, counts: str) -> CounterShard:
+    read = MappingProxyType(json.loads(counts))
+    return CounterShard(commits=commits, closed=bool(closed), counts=read)
+
+
+def add_counts(
+    db: sqlite3.Connection,
+    crawl: Crawl,
+    number: int,
+    shard: CounterShard,
+    counts: Counts,
+    kept_s: int,
+) -> None:
+    write_shard(db, crawl, number, _sum(shard, counts), kept_s, commits=shard.commits + 1)
+
+
+def close_shard(
+    db: sqlite3.Connection,
+    crawl: Crawl,
+    number: int,
+    shard: CounterShard,
+    rest: Counts,
+    kept_s: int,
+) -> None:
+    """Add the last counts (`rest`) to a shard and close it.
+
+    `shard` was read in this transaction.
+    """
+    total, commits = _sum(shard, rest), shard.commits
+    write_shard(db, crawl, number, total, kept_s, commits=commits, closed=True)
+
+
+def write_shard(
+    db: sqlite3.Connection,
+    crawl: Crawl,
+    number: int,
+    counts: Counts,
+    kept_s: int,
+    *,
+    commits: int,
+    closed: bool = False,
+) -> None:
+    text = json.dumps(dict(counts), separators=(",", ":"))
+    put(db, "shards", crawl.id, number, commits, int(closed), text, crawl.deletable_s(kept_s))
+
+
+def _sum(shard: CounterShard, counts: Counts) -> Counts:
+    total = Counter(shard.counts)
+    total.update({key: count for key, count in counts.items() if count})
+    return total

@@ -10,14 +10,13 @@ import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.adapters.sqlite.crawls import read_fields, write_fields
+from orbweaver.adapters.sqlite.crawls import edit
 from orbweaver.adapters.sqlite.pages import fields_in
+from orbweaver.adapters.sqlite.store import put
 from orbweaver.erasure.ports import ClaimTrace, RecordTrace
-from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import readable
 from orbweaver.model.page_record import from_fields
-from orbweaver.model.version import FIELD
 
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
@@ -78,13 +77,8 @@ class SqliteTraces:
     # --- crawls -----------------------------------------------------------------------------
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         with self._store.writing() as db:
-            fields = read_fields(db, crawl.id)
-            if fields is None or fields.get("edits", 0) != was.edits:
-                return False
-            write_fields(db, crawl.id, fields, changed | {"edits": was.edits + 1})
-        return True
+            return edit(db, crawl, was)
 
     async def put_samples(self, crawl_id: str, samples: dict[str, Sequence[str]]) -> None:
         with self._store.writing() as db:
@@ -107,10 +101,8 @@ class SqliteTraces:
         with self._store.writing() as db:
             for table in OF_CRAWLS:
                 db.execute(f"DELETE FROM {table} WHERE crawl = ?", (crawl.id,))  # noqa: S608
-            db.execute(
-                "INSERT OR REPLACE INTO crawls VALUES (?, ?, 0, ?, 1, ?, ?)",
-                (crawl.id, State.FINISHED, crawl.started_at_ms, expires_s, json.dumps(stone)),
-            )
+            row = (State.FINISHED, 0, crawl.started_at_ms, 1, expires_s, json.dumps(stone))
+            put(db, "crawls", crawl.id, *row)
 
     # --- hosts ------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from orbweaver.adapters.sqlite.store import put
 from orbweaver.politeness.host_schedule import (
     Host,
     RobotsEntry,
@@ -93,18 +94,8 @@ class SqliteHosts:
     async def keep_robots(self, host: str, entry: RobotsEntry) -> None:
         body = None if entry.body is None else zlib.compress(entry.body[:ROBOTS_BYTES_MAX])
         with self._store.writing() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    host,
-                    entry.fetched_at_ms,
-                    body,
-                    entry.verdict,
-                    entry.detail,
-                    entry.reason,
-                    entry.fetched_at_ms // 1000 + HOST_KEPT_S,
-                ),
-            )
+            row = (entry.fetched_at_ms, body, entry.verdict, entry.detail, entry.reason)
+            put(db, "robots", host, *row, entry.fetched_at_ms // 1000 + HOST_KEPT_S)
         self._forget(host)
 
     async def cookies(self, crawl_id: str, site: str) -> str | None:
@@ -114,10 +105,7 @@ class SqliteHosts:
 
     async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
         with self._store.writing() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO cookies VALUES (?, ?, ?, ?)",
-                (crawl_id, site, text, now_ms // 1000 + COOKIES_KEPT_S),
-            )
+            put(db, "cookies", crawl_id, site, text, now_ms // 1000 + COOKIES_KEPT_S)
 
     def _robots_of(self, db: sqlite3.Connection, host: str) -> RobotsEntry | None:
         row = db.execute("SELECT fetched_at FROM robots WHERE host = ?", (host,)).fetchone()
@@ -174,17 +162,16 @@ def _host(db: sqlite3.Connection, host: str) -> Host:
 
 def _put(db: sqlite3.Connection, state: Host, now_ms: int) -> None:
     ahead_ms = max(now_ms, state.tat_ms, state.blocked_until_ms)
-    db.execute(
-        "INSERT OR REPLACE INTO hosts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            state.name,
-            state.tat_ms,
-            state.line_ms,
-            state.blocked_until_ms,
-            state.strikes,
-            state.struck_at_ms,
-            state.failures,
-            state.failed_at_ms,
-            ahead_ms // 1000 + HOST_KEPT_S,
-        ),
+    put(
+        db,
+        "hosts",
+        state.name,
+        state.tat_ms,
+        state.line_ms,
+        state.blocked_until_ms,
+        state.strikes,
+        state.struck_at_ms,
+        state.failures,
+        state.failed_at_ms,
+        ahead_ms // 1000 + HOST_KEPT_S,
     )

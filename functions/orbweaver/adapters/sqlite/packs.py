@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.journal_blob import encoded
 from orbweaver.adapters.sqlite.budgets import settle
-from orbweaver.adapters.sqlite.shards import add_counts, read_shard
+from orbweaver.adapters.sqlite.crawls import add_counts, read_shard
+from orbweaver.adapters.sqlite.store import put
 from orbweaver.frontier.claims import (
     AlreadyCommitted,
     Closed,
@@ -142,10 +143,7 @@ class SqlitePacks:
 
     async def set_strikes(self, pack_id: str, strikes: int) -> None:
         with self._store.writing() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO strikes VALUES (?, ?, ?)",
-                (pack_id, strikes, self._expires_s()),
-            )
+            put(db, "strikes", pack_id, strikes, self._expires_s())
 
     async def sent(self, pack_id: str) -> None:
         with self._store.writing() as db:
@@ -157,10 +155,7 @@ class SqlitePacks:
             row = db.execute("SELECT state FROM crawls WHERE id = ?", (crawl,)).fetchone()
             if row is None or row[0] != State.PAUSED:
                 return False
-            db.execute(
-                "INSERT OR REPLACE INTO parked VALUES (?, ?, ?, ?)",
-                (crawl, pack_id, zlib.compress(body.encode()), expires_s),
-            )
+            put(db, "parked", crawl, pack_id, zlib.compress(body.encode()), expires_s)
         return True
 
     async def parked(self, crawl: str) -> Mapping[str, str]:

@@ -239,6 +239,16 @@ class SqliteStore:
         (self.id,) = self._db.execute("SELECT value FROM facts WHERE name = 'id'").fetchone()
 
 
+def put(db: sqlite3.Connection, table: str, *row: Any, otherwise: str = "REPLACE") -> int:
+    """Write a row with a value for each column. Return the number of written rows.
+
+    `otherwise` is what happens if its key exists: REPLACE or IGNORE.
+    """
+    marks = ", ".join("?" * len(row))
+    statement = f"INSERT OR {otherwise} INTO {table} VALUES ({marks})"  # noqa: S608 - constants
+    return db.execute(statement, row).rowcount
+
+
 def _connected(path: Path, mode: str, busy_s: float) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?{mode}"
     db = sqlite3.connect(
