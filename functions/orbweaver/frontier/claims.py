@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from orbweaver.model.target import Prior
 
@@ -31,6 +31,12 @@ class UnreadableCrawl:
     name: str
     started_at_ms: int
     said: str
+
+    @classmethod
+    def from_fields(cls, crawl_id: str, fields: Mapping[str, Any], said: str) -> Self:
+        """Read the fields that every version has."""
+        name, started_at_ms = fields.get("name", crawl_id), fields.get("started_at_ms", 0)
+        return cls(id=crawl_id, name=name, started_at_ms=started_at_ms, said=said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,6 +109,11 @@ def changes(crawl: Crawl, was: Crawl) -> dict[str, Any]:
     return {name: new[name] for name in COLUMNS if new[name] != old[name]}
 
 
+def edit_fields(crawl: Crawl, was: Crawl) -> dict[str, Any]:
+    """Return the fields that an edit writes. None means a removed value."""
+    return {FIELD: VERSION, **changes(crawl, was), "edits": was.edits + 1}
+
+
 def digest_of(crawl: Crawl) -> str:
     """Return a digest of a crawl's definition, without the fields of the run.
 

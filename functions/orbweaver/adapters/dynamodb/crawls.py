@@ -30,7 +30,7 @@ from orbweaver.frontier.claims import UnreadableCrawl
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import MOVED, Counters, Counts, Crawl, State
 from orbweaver.model.errors import NOTHING, readable
-from orbweaver.model.version import FIELD, NewerVersion
+from orbweaver.model.version import NewerVersion
 
 if TYPE_CHECKING:
     from random import Random
@@ -112,7 +112,7 @@ class DynamoCrawls:
                 try:
                     crawls.append(await self._seed_lists.read(fields))
                 except NewerVersion as error:
-                    others.append(_unreadable(fields, str(error)))
+                    others.append(UnreadableCrawl.from_fields(fields["k"], fields, str(error)))
         return tuple(sorted(crawls, key=_newest_first)), tuple(sorted(others, key=_newest_first))
 
     async def counters(self, crawl: Crawl) -> Counters:
@@ -154,9 +154,8 @@ class DynamoCrawls:
 
     async def edit(self, crawl: Crawl, was: Crawl) -> bool:
         nonce = self._nonce()
-        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
         kept_s = crawl.deletable_s(self._kept_s)
-        changed |= {"edits": was.edits + 1, "expires_at": kept_s, "nonce": nonce}
+        changed = crawl_codec.edit_fields(crawl, was) | {"expires_at": kept_s, "nonce": nonce}
         update, values = assign(changed)
         values |= {":running": State.RUNNING, ":paused": State.PAUSED, ":was": was.edits}
         when = "#state IN (:running, :paused) AND #edits = :was"
@@ -248,12 +247,6 @@ def _kind_counts(fields: Fields) -> Counts:
         for name, count in fields.items()
         if name.startswith(KIND_PREFIX)
     }
-
-
-def _unreadable(fields: Mapping[str, Any], said: str) -> UnreadableCrawl:
-    """Describe a crawl by the fields that every version has."""
-    name, started_at_ms = fields.get("name", fields["k"]), fields.get("started_at_ms", 0)
-    return UnreadableCrawl(id=fields["k"], name=name, started_at_ms=started_at_ms, said=said)
 
 
 def _newest_first(crawl: Crawl | UnreadableCrawl) -> tuple[int, str]:

@@ -24,7 +24,6 @@ from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import readable
 from orbweaver.model.page_record import from_fields
 from orbweaver.model.ports import Clock
-from orbweaver.model.version import FIELD
 
 SEGMENTS = 4
 WRITES_AT_ONCE = 16
@@ -97,10 +96,10 @@ class DynamoTraces:
     # --- crawls -----------------------------------------------------------------------------
 
     async def redefine(self, crawl: Crawl, was: Crawl) -> bool:
-        changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
+        changed = crawl_codec.edit_fields(crawl, was)
         if (crawl.seeds, crawl.sitemap_urls) != (was.seeds, was.sitemap_urls):
             changed |= await SeedLists(self._dynamo, self._tables.crawls).erase(crawl)
-        update, values = assign(changed | {"edits": was.edits + 1})
+        update, values = assign(changed)
         values[":was"] = was.edits
         key, when = {"k": crawl.id}, "#edits = :was"
         try:

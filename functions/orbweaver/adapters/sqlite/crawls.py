@@ -19,7 +19,7 @@ from orbweaver.frontier.claims import UnreadableCrawl
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import MOVED, Counters, CounterShard, Counts, Crawl, State
 from orbweaver.model.errors import NOTHING, readable
-from orbweaver.model.version import FIELD, NewerVersion
+from orbweaver.model.version import NewerVersion
 
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
@@ -84,7 +84,8 @@ class SqliteCrawls:
             try:
                 crawls.append(self._read(text))
             except NewerVersion as error:
-                others.append(_unreadable(json.loads(text), str(error)))
+                fields = json.loads(text)
+                others.append(UnreadableCrawl.from_fields(fields["id"], fields, str(error)))
         return tuple(crawls), tuple(others)
 
     async def counters(self, crawl: Crawl) -> Counters:
@@ -173,8 +174,7 @@ def edit(db: sqlite3.Connection, crawl: Crawl, was: Crawl, allowed: Sequence[Sta
         return False
     if allowed and fields["state"] not in allowed:
         return False
-    changed = {FIELD: crawl_codec.VERSION, **crawl_codec.changes(crawl, was)}
-    write_fields(db, crawl.id, fields, changed | {"edits": was.edits + 1})
+    write_fields(db, crawl.id, fields, crawl_codec.edit_fields(crawl, was))
     return True
 
 
@@ -197,12 +197,6 @@ def write_fields(
 
 def _spelled(fields: Mapping[str, Any]) -> str:
     return json.dumps(fields, separators=(",", ":"))
-
-
-def _unreadable(fields: Mapping[str, Any], said: str) -> UnreadableCrawl:
-    """Describe a crawl by the fields that every version has."""
-    name, started_at_ms = fields.get("name", fields["id"]), fields.get("started_at_ms", 0)
-    return UnreadableCrawl(id=fields["id"], name=name, started_at_ms=started_at_ms, said=said)
 
 
 def read_shard(db: sqlite3.Connection, crawl_id: str, number: int) -> CounterShard:

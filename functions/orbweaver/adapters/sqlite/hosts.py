@@ -31,6 +31,15 @@ ROBOTS_BYTES_MAX = 512 * 1024
 ROBOTS_KEPT_MAX = 4_096
 ROBOTS_BYTES_KEPT_MAX = 32 * 1024 * 1024
 COLUMNS = "tat, line, blocked_until, strikes, struck_at, failures, failed_at"
+FIELDS = (
+    "tat_ms",
+    "line_ms",
+    "blocked_until_ms",
+    "strikes",
+    "struck_at_ms",
+    "failures",
+    "failed_at_ms",
+)
 
 
 class SqliteHosts:
@@ -147,31 +156,10 @@ def _host(db: sqlite3.Connection, host: str) -> Host:
     ).fetchone()
     if row is None:
         return Host(name=host)
-    tat, line, blocked_until, strikes, struck_at, failures, failed_at = row
-    return Host(
-        name=host,
-        tat_ms=tat,
-        line_ms=line,
-        blocked_until_ms=blocked_until,
-        strikes=strikes,
-        struck_at_ms=struck_at,
-        failures=failures,
-        failed_at_ms=failed_at,
-    )
+    return Host(name=host, **dict(zip(FIELDS, row, strict=True)))
 
 
 def _put(db: sqlite3.Connection, state: Host, now_ms: int) -> None:
     ahead_ms = max(now_ms, state.tat_ms, state.blocked_until_ms)
-    put(
-        db,
-        "hosts",
-        state.name,
-        state.tat_ms,
-        state.line_ms,
-        state.blocked_until_ms,
-        state.strikes,
-        state.struck_at_ms,
-        state.failures,
-        state.failed_at_ms,
-        ahead_ms // 1000 + HOST_KEPT_S,
-    )
+    fields = (getattr(state, name) for name in FIELDS)
+    put(db, "hosts", state.name, *fields, ahead_ms // 1000 + HOST_KEPT_S)
