@@ -18,6 +18,7 @@ from orbweaver.adapters.dynamodb.table import (
     Dynamo,
     Fields,
     Item,
+    add,
     put_request,
     update_request,
 )
@@ -119,10 +120,8 @@ class DynamoBudgets:
 def settling(table: str, crawl: Crawl, settlement: Settlement) -> Item:
     """Return an Update that gives back the part of a reservation that was not spent."""
     back = settlement.spent - settlement.reserved
-    key, values = (
-        _key(crawl.id, settlement.part),
-        {":used": back, ":reserved": -settlement.reserved},
-    )
+    key = _key(crawl.id, settlement.part)
+    values = {":used": back, ":reserved": -settlement.reserved}
     return {"Update": update_request(table, key, "ADD #used :used, #reserved :reserved", values)}
 
 
@@ -167,12 +166,9 @@ def _reservation(table: str, taking: ReservationRequest) -> Item:
 def _host_count_update(
     table: str, crawl: Crawl, host: str, count: int, limit: int, expires_at: int | None
 ) -> Item:
-    update = "ADD #pages :count"
-    values = {":count": count, ":room": limit - count}
-    if expires_at is not None:
-        update += " SET #expires_at = :expires_at"
-        values[":expires_at"] = expires_at
+    update, values, names = add({"pages": count}, expires_at)
+    values[":room"] = limit - count
     key = {"k": f"{crawl.id}#host#{url_hash(host)}"}
     # First count, or enough left. `count` is never above the limit.
     room = "attribute_not_exists(#pages) OR #pages <= :room"
-    return {"Update": update_request(table, key, update, values, when=room)}
+    return {"Update": update_request(table, key, update, values, when=room, names=names)}

@@ -10,9 +10,8 @@ closed       present once the crawl has ended, so that commits are refused
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any
 
-from orbweaver.adapters.dynamodb.table import Fields, Item, assign, update_request
+from orbweaver.adapters.dynamodb.table import Fields, Item, add, assign, update_request
 from orbweaver.budget.billing_units import CODES
 from orbweaver.model.crawl import CounterShard, Counts, Crawl
 
@@ -62,14 +61,8 @@ def add_counts(
     `unspent` is the number of claims that the shard has got back. It raises the quota, and never
     decreases.
     """
-    names: dict[str, str] = {}
-    values: dict[str, Any] = {":one": 1}
-    adds = ["#commits :one"]
-    for place, (key, count) in enumerate(entry for entry in counts.items() if entry[1]):
-        names[f"#n{place}"] = _name_of(key)
-        values[f":n{place}"] = count
-        adds.append(f"#n{place} :n{place}")
-    update = "ADD " + ", ".join(adds)
+    added = {_name_of(key): count for key, count in counts.items() if count}
+    update, values, names = add({"commits": 1, **added}, crawl.deletable_s(kept_s))
     condition = "attribute_not_exists(#closed)"
     claimed, quota = counts.get("claimed", 0), crawl.shard_quota(number) + unspent
     if claimed:
@@ -78,10 +71,6 @@ def add_counts(
         # An absent count is 0. More claims than the quota must still fail.
         absent = "attribute_not_exists(#claimed) OR " if claimed <= quota else ""
         condition += f" AND ({absent}#claimed <= :room)"
-    expires_at = crawl.deletable_s(kept_s)
-    if expires_at is not None:
-        values[":expires_at"] = expires_at
-        update += " SET #expires_at = :expires_at"
     item = shard_key(crawl.id, number)
     return {"Update": update_request(table, item, update, values, when=condition, names=names)}
 

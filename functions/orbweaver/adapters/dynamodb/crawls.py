@@ -22,6 +22,7 @@ from orbweaver.adapters.dynamodb.table import (
     Dynamo,
     Fields,
     Item,
+    add,
     assign,
     put_request,
     update_request,
@@ -210,13 +211,8 @@ class DynamoCrawls:
         return known
 
     async def _learn(self, crawl: Crawl, counts: Counts) -> Counts:
-        names = {f"#{place}": KIND_PREFIX + key for place, key in enumerate(counts)}
-        values: dict[str, Any] = {f":{place}": count for place, count in enumerate(counts.values())}
-        update = "ADD " + ", ".join(f"#{place} :{place}" for place in range(len(counts)))
-        kept_s = crawl.deletable_s(self._kept_s)
-        if kept_s is not None:
-            values[":expires_at"] = kept_s
-            update += " SET #expires_at = :expires_at"
+        added = {KIND_PREFIX + key: count for key, count in counts.items()}
+        update, values, names = add(added, crawl.deletable_s(self._kept_s))
         key = {"k": f"{crawl.id}#kinds"}
         return _kind_counts(
             await self._dynamo.updated(self._table, key, update, values, names=names)

@@ -234,16 +234,16 @@ class Dynamo:
 
     async def query(
         self, table: str, condition: str, values: Mapping[str, Any], **options: Any
-    ) -> AsyncIterator[list[Fields]]:
+    ) -> AsyncIterator[Iterable[Fields]]:
         """Yield the pages of a query."""
         async for page in self.pages("query", **query_request(table, condition, values, **options)):
             yield page
 
-    async def pages(self, operation: str, **parameters: Any) -> AsyncIterator[list[Fields]]:
+    async def pages(self, operation: str, **parameters: Any) -> AsyncIterator[Iterable[Fields]]:
         """Yield the pages of a query or scan, each at most 1 MB."""
         while True:
             answer = await self.call(operation, **parameters)
-            yield list(map(from_item, answer.get("Items", [])))
+            yield map(from_item, answer.get("Items", []))  # a page is 1 MB: decode as it is read
             if "LastEvaluatedKey" not in answer:
                 return
             parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
@@ -365,6 +365,19 @@ def assign(fields: Mapping[str, Any]) -> tuple[str, Fields]:
     if gone:
         update += " REMOVE " + ", ".join(f"#{name}" for name in gone)
     return update, {f":{name}": fields[name] for name in kept}
+
+
+def add(counts: Mapping[str, int], expires_s: int | None) -> tuple[str, Fields, dict[str, str]]:
+    """Return an update that adds counts to attributes and sets the time of expiry.
+
+    Its values and names follow.
+    """
+    update = "ADD " + ", ".join(f"#n{place} :n{place}" for place in range(len(counts)))
+    values = {f":n{place}": count for place, count in enumerate(counts.values())}
+    if expires_s is not None:
+        update += " SET #expires_at = :expires_at"
+        values[":expires_at"] = expires_s
+    return update, values, {f"#n{place}": name for place, name in enumerate(counts)}
 
 
 def _without_surrogates(text: str) -> str:
