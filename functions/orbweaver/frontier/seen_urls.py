@@ -11,7 +11,7 @@ from collections.abc import Iterable
 # URLs are kept in two generations. The older is dropped when the newer is full or old.
 GENERATION_URLS_MAX = 50_000
 # Far below the shortest dedup window (a day) of crawls whose claims are remembered.
-GENERATION_MS = 600_000
+GENERATION_MS = 1_800_000
 # All links are looked up until ASKED_MIN results are known. After that, only a sample is
 # looked up if at most CLAIMED_PERCENT_MAX of the recent links were claimed. A lookup costs a tenth
 # of a refused claim.
@@ -30,7 +30,7 @@ class SeenUrls:
         self._since_ms = 0
 
     def add(self, name: str, urls: Iterable[str], now_ms: int) -> None:
-        """Remember claimed URLs of the crawl `name` for 10 to 20 minutes."""
+        """Remember claimed URLs of the crawl `name` for 30 to 60 minutes."""
         age_ms = now_ms - self._since_ms
         if self._newer_urls >= GENERATION_URLS_MAX or not 0 <= age_ms < GENERATION_MS:
             self._older = self._newer if 0 <= age_ms < 2 * GENERATION_MS else {}
