@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 
-from orbweaver.frontier.kind_count import PRIOR, KindCount
+from orbweaver.frontier.kind_count import PRIOR, TRIED_MIN, KindCount
 from orbweaver.frontier.kind_shape import (
     coarse_shape,
     generalise_folders,
@@ -33,8 +33,6 @@ from orbweaver.model.url_kind import (
     varies,
 )
 
-# A kind of URLs without results is judged by similar kinds once these have this many requests.
-ALIKE_MIN = 3
 # Nearly all kinds are fruitful if their share is at least CALM. The share is smoothed by
 # CALM_WEIGHT imaginary kinds, half of them fruitful. The same holds if all kinds are fruitful after
 # CALM_NOTED responses. This state is updated after each CALM_EACH responses.
@@ -122,7 +120,7 @@ class KindScore:
     @property
     def is_open(self) -> bool:
         """True if this kind of URLs has no results, and similar kinds have too few."""
-        return self.count.requested == 0 and self.alike < ALIKE_MIN
+        return self.count.requested == 0 and self.alike < TRIED_MIN
 
 
 class KindScores:
