@@ -10,7 +10,7 @@ import pytest
 
 from orbweaver.budget.budget_rules import BudgetState, ReservationRequest
 from orbweaver.frontier.claims import AlreadyCommitted, Committed
-from orbweaver.model.limits import LimitPart, Settlement
+from orbweaver.model.crawl import LimitPart, Settlement
 from tests.contract import samples
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from orbweaver.frontier import envelope, messages, warc
 from orbweaver.model.url import canonicalize
 from orbweaver.parsing import charset, pii_redaction, sitemap
 from orbweaver.parsing.html_scan import is_small
+from orbweaver.parsing.links import refresh_of
 from orbweaver.parsing.main_text import main_text
 from orbweaver.parsing.media_type import parse as parse_type
 from orbweaver.parsing.page import parse as parse_page
-from orbweaver.parsing.refresh import refresh_of
 from orbweaver.parsing.sniffing import kind_of
 from orbweaver.politeness import robots_txt
 

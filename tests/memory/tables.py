@@ -17,9 +17,17 @@ from orbweaver.frontier.claims import (
 )
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.model import crawl_codec
-from orbweaver.model.crawl import MOVED, Counters, CounterShard, Counts, Crawl, State, spent
+from orbweaver.model.crawl import (
+    MOVED,
+    Counters,
+    CounterShard,
+    Counts,
+    Crawl,
+    Settlement,
+    State,
+    spent,
+)
 from orbweaver.model.errors import NOTHING
-from orbweaver.model.limits import Settlement
 from orbweaver.model.page_record import shard_of
 from tests.memory.budgets import settle
 from tests.memory.world import Gated, ShardItem

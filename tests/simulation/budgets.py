@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from orbweaver.budget import prices
 from orbweaver.budget.budget_rules import COUNTED, limit_of
 from orbweaver.budget.reservation import SCRAP
-from orbweaver.model.limits import LimitPart
+from orbweaver.model.crawl import LimitPart
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import PACK_TARGETS_MAX

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from orbweaver.model.crawl import Counts, Crawl
-from orbweaver.model.limits import LimitPart, Settlement
+from orbweaver.model.crawl import Counts, Crawl, LimitPart, Settlement
 from orbweaver.model.outcome import Reason
 
 # A function runs for at most 15 minutes. Older reservations belong to killed workers.

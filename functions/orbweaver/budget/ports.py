@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from orbweaver.budget.budget_rules import BudgetState, ReservationRequest
-from orbweaver.model.crawl import Crawl
-from orbweaver.model.limits import LimitPart, Settlement
+from orbweaver.model.crawl import Crawl, LimitPart, Settlement
 
 
 class Budgets(Protocol):

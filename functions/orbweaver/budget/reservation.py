@@ -30,9 +30,8 @@ from orbweaver.budget.budget_rules import (
 from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.messages import Pack
 from orbweaver.frontier.pack_result import PackResult
-from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Crawl, LimitPart
 from orbweaver.model.errors import Transient
-from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings

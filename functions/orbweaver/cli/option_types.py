@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from orbweaver.exporting.manifest import check_day, formats_in
-from orbweaver.model import amounts, durations
+from orbweaver.model import amounts
 
 T = TypeVar("T")
 THRESHOLD = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(%?)")
@@ -40,9 +40,9 @@ def _reader(read: Callable[[str], T]) -> Callable[[str], T]:
     return reading
 
 
-duration_ms = _reader(durations.duration_ms)
+duration_ms = _reader(amounts.duration_ms)
 # A duration, rounded up to whole seconds.
-duration_s = _reader(durations.duration_s)
+duration_s = _reader(amounts.duration_s)
 # A number of bytes: `500MB`, `10GB`.
 size_bytes = _reader(amounts.size_bytes)
 # An amount of dollars, returned in nanodollars (1e-9 dollars).

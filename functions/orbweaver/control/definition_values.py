@@ -9,8 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from orbweaver.control.crawl_spec import SETTINGS
-from orbweaver.model.amounts import in_dollars, nanodollars, size_bytes, size_text
-from orbweaver.model.durations import duration_ms, duration_s
+from orbweaver.model.amounts import (
+    duration_ms,
+    duration_s,
+    in_dollars,
+    nanodollars,
+    size_bytes,
+    size_text,
+)
 from orbweaver.model.url import redacted
 from orbweaver.model.url_patterns import RULES_MAX
 from orbweaver.model.user_agent import HOSTS_MAX

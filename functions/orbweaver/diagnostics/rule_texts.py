@@ -21,9 +21,7 @@ from orbweaver.model.named_origins import (
     port_of,
 )
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.registrable_domain import site_of
-from orbweaver.model.url import host_of, hostname_of
-from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
+from orbweaver.model.url import DEFAULT_BOUNDS, Bounds, host_of, hostname_of, site_of
 from orbweaver.model.url_rules import RULE_SETTINGS, UrlRule, deciding
 
 PUBLIC = "1.1.1.1"  # represents the addresses that a name may have

@@ -27,8 +27,7 @@ from orbweaver.model.named_origins import origins_of
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
-from orbweaver.model.url import host_of, resolved
-from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
+from orbweaver.model.url import DEFAULT_BOUNDS, Bounds, host_of, resolved
 from orbweaver.model.url_patterns import first_match
 from orbweaver.model.url_rules import combined_rule, deciding
 from orbweaver.model.user_agent import identity_of

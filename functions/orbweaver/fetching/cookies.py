@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from orbweaver.model.registrable_domain import is_suffix, site_of
-from orbweaver.model.url import canonicalize, hostname_of
+from orbweaver.model.url import canonicalize, hostname_of, is_suffix, site_of
 
 COOKIES_MAX = 50
 JAR_CHARS_MAX = 32_768

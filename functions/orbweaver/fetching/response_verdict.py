@@ -13,8 +13,7 @@ from typing import TypeAlias
 from orbweaver.fetching.block_page import STATUSES as KEEPING_OUT
 from orbweaver.fetching.block_page import BlockPageRule, rule_of
 from orbweaver.model.backoff import TOO_MANY_REQUESTS, transient_status
-from orbweaver.model.http_exchange import Failure, Response
-from orbweaver.model.http_headers import location_of
+from orbweaver.model.http_exchange import Failure, Response, location_of
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.parsing.sniffing import HTML_TYPES, declared_in, kind_of
 

@@ -17,10 +17,8 @@ from orbweaver.model.crawl_rules import depth_limit, depth_limits
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.named_origins import non_public_origin_of
 from orbweaver.model.outcome import Reason, Refusal
-from orbweaver.model.registrable_domain import same_site
 from orbweaver.model.target import Target, TargetKind
-from orbweaver.model.url import host_of
-from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
+from orbweaver.model.url import DEFAULT_BOUNDS, Bounds, host_of, same_site
 from orbweaver.model.url_patterns import matches
 from orbweaver.model.url_rules import UrlRule, combined_rule
 

@@ -21,9 +21,8 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import depth_limits
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Reason, Refusal
-from orbweaver.model.registrable_domain import site_of
 from orbweaver.model.target import Target, TargetKind
-from orbweaver.model.url import host_of, hostname_of, is_canonical
+from orbweaver.model.url import host_of, hostname_of, is_canonical, site_of
 from orbweaver.model.url_rules import combined_rule
 
 # Endings of archives, packages and disk images, which are never pages. Images, films, PDFs and

@@ -14,8 +14,7 @@ from functools import lru_cache
 from heapq import nlargest
 
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.url import host_of, hostname_of
-from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
+from orbweaver.model.url import DEFAULT_BOUNDS, Bounds, host_of, hostname_of
 
 PATTERNS_MAX = 20_000
 # Patterns replace these parts of URLs: UUIDs, long runs of letters and digits (session ids), and

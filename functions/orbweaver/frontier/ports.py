@@ -14,9 +14,8 @@ from orbweaver.frontier.claims import (
     UnreadableCrawl,
 )
 from orbweaver.frontier.journal import Journal, Ledger
-from orbweaver.model.crawl import Counters, Counts, Crawl, State
+from orbweaver.model.crawl import Counters, Counts, Crawl, Settlement, State
 from orbweaver.model.errors import NOTHING
-from orbweaver.model.limits import Settlement
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Prior, Target
 

@@ -3,25 +3,21 @@
 This package defines the meaning and stored form of values. It has no side effects. Only
 `settings` reads the environment.
 
-    url                 canonical URLs
-    registrable_domain  the site that a host belongs to
+    url                 canonical URLs, the site of a host, limits of a URL
     target              a URL on its way through the queue
     outcome             outcomes of a URL, with reasons
     crawl_settings      all settings of a crawl
-    crawl               one run: definition, state and counters
+    crawl               one run: definition, state, counters and byte and dollar limits
     crawl_codec         the stored form of a crawl
     url_patterns        regular expressions for URLs
     url_rules           settings for some URLs of a crawl
     render_rules        rendering modes by URL, with reasons
     crawl_rules         validation of a crawl's rules, depth and delay of a URL by them
     url_kind            groups of similar URLs
-    url_limits          limits of a URL's path and query
-    limits              byte and dollar limits of a crawl
     item_rules          extraction rules
     item                extracted items
     columns             tables of exports and their columns
-    http_exchange       HTTP requests and responses
-    http_headers        header values of responses
+    http_exchange       HTTP requests, responses and header values
     user_agent          user agent and headers of a request
     address_policy      addresses that a crawl may connect to
     named_origins       non-public origins that a user named
@@ -30,8 +26,7 @@ This package defines the meaning and stored form of values. It has no side effec
     backoff             retries and their delays
     metrics             metrics of an invocation
     events              events about crawls that ended
-    amounts             bytes and dollars as text
-    durations           durations as text
+    amounts             bytes, dollars and durations as text
     compression         compression of stored data
     version             versions of stored data
     settings            settings from the environment

@@ -17,6 +17,26 @@ from orbweaver.model.crawl_settings import WEEK_S, CrawlSettings
 from orbweaver.model.outcome import Outcome, Refusal
 from orbweaver.model.url import TRACKING_PARAMETERS, host_of
 
+
+class LimitPart(StrEnum):
+    """Limit of a crawl from which workers reserve amounts before they spend them.
+
+    The page limit of a host has no reservations: its pages are counted one by one.
+    """
+
+    BYTES = "bytes"
+    NANODOLLARS = "nanodollars"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """Amounts that a worker reserved and spent. The commit of its batch of URLs settles them."""
+
+    part: LimitPart
+    reserved: int
+    spent: int
+
+
 Counts = Mapping[str, int]
 
 HOSTS_COUNTED_MAX = 10

@@ -14,8 +14,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from orbweaver.model.amounts import NANO, size_text
-from orbweaver.model.durations import duration_text
+from orbweaver.model.amounts import NANO, duration_text, size_text
 
 if TYPE_CHECKING:
     from orbweaver.model.http_exchange import Headers, HostHeaders

@@ -1,7 +1,8 @@
-"""Define one HTTP request and its result as values."""
+"""Define one HTTP request and its result as values, and decode header values of responses."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
@@ -13,6 +14,7 @@ IDLE_S = 10.0
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 # By origin, or by host as in a definition.
 HostHeaders: TypeAlias = tuple[tuple[str, Headers], ...]
+_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """A response. Header names are in lower case, values as received (`model/http_headers.py`).
+    """A response. Header names are in lower case, values as received (`model/http_exchange.py`).
 
     `body` is decoded, and None if it was not read. `truncated`: the body was cut at
     `body_bytes_max` decoded bytes. `received`: bytes of the body on the wire, including unwanted
@@ -110,3 +112,30 @@ def received_of(answer: Response | Failure) -> int:
     """Return the size of a body: bytes on the wire or decoded bytes, whichever is larger."""
     body = answer.body if isinstance(answer, Response) else None
     return max(answer.received, len(body or b""))
+
+
+def text_of(value: bytes) -> str:
+    try:
+        # RFC 9110 section 5.5. All characters are kept, because an invisible one may be part of a
+        # URL.
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def one_line(text: str) -> str:
+    """Replace unprintable characters, including line ends and terminal controls, by spaces."""
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    return text.strip()
+
+
+def location_of(response: Response) -> str | None:
+    """Return the redirect target of a response, a URL or relative reference. None: it has none."""
+    raw = response.octets.get("location")
+    if raw is None:
+        return response.headers.get("location") or None
+    # Bytes that are not UTF-8 are percent-encoded one by one, as in browsers (web-platform tests,
+    # "redirect-location-escape"). In another charset they would mean another URL.
+    text = raw.decode("utf-8", "surrogateescape")
+    return _ESCAPED_BYTE.sub(lambda stray: f"%{ord(stray[0]) - 0xDC00:02X}", text)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, get_type_hints
 from urllib.parse import urlsplit
 
 from orbweaver.model.backoff import BASE_S
-from orbweaver.model.url_limits import DEFAULT_BOUNDS, Bounds
+from orbweaver.model.url import DEFAULT_BOUNDS, Bounds
 
 if TYPE_CHECKING:
     from orbweaver.model.address_policy import Allowed

@@ -10,19 +10,14 @@ linear in its bytes and limited.
     html_scan      reads the outline and text of HTML by tokens, without a tree
     client_rendering  detects pages that are empty until their scripts run
     page           extracts title, links and directives of a page
-    links          canonicalizes the links of a page
-    link_header    parses the Link header
-    refresh        detects redirects by meta refresh or the Refresh header
+    links          canonicalizes the links of a page, parses the Link and Refresh headers
     soft_404       detects "not found" pages with status 200
-    duplicates     counts identical bodies
-    text_digest    computes digests that are similar for similar texts
+    text_digest    computes digests that are similar for similar texts, counts identical bodies
     robots_tag     parses X-Robots-Tag
-    page_controls  removes buttons and line numbers
     main_part      selects the main content of a page
     text_markup    rewrites elements that would change the meaning of a text
-    main_text      converts the main content to plain text and Markdown
+    main_text      converts the main content to plain text and Markdown, without buttons
     pii_redaction  redacts e-mail addresses and phone numbers
     sitemap        reads the entries of a sitemap
-    sitemap_text   decodes a sitemap piece by piece
-    sitemap_xml    parses the entries of XML sitemaps
+    sitemap_xml    decodes XML sitemaps piece by piece, and parses their entries
 """

@@ -1,8 +1,13 @@
-"""Canonicalize the links of a page, with limits on their number and total length."""
+"""Read the links of a page: its elements, and the `Link` and `Refresh` headers.
+
+Number and total length of links are limited. References of the `Link` header (RFC 8288) are
+relative to the page's URL, not to its `base`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import re
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -13,6 +18,30 @@ from orbweaver.parsing import charset as charsets
 # Limit for all links of a page together. A short reference with a long base is a long URL, and each
 # link is stored and sent several times. Links beyond the limit are counted.
 LINKS_CHARS_MAX = 1_000_000
+CHARS_MAX = 65_536
+_VALUE = re.compile(
+    r"""[\s,]*+ <([^<>]*+)>
+    ((?: \s*+;\s*+ [^\s=;,<>"]*+ (?: \s*+=\s*+ (?:"(?:[^"\\]|\\.)*+" | [^\s;,"]*+) )?+ )*+)""",
+    re.VERBOSE,
+)
+_PARAMETER = re.compile(r"""([^\s=;,"]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s;,"]*+))""")
+_HTML = frozenset({"", "text/html", "application/xhtml+xml"})
+_SERIES = frozenset({"next", "prev", "previous"})
+# A refresh within this time is a redirect: people cannot read the page in this time, and sites that
+# cannot set a status redirect in this way. A refresh after a longer time ("this page has moved") is
+# a link.
+REFRESH_S_MAX = 10
+_CHARS_MAX = 10_000
+_SECONDS_CHARS_MAX = 9
+
+# HTML Standard, "shared declarative refresh steps": a number of seconds, then an optional URL with
+# optional `url=` and quotes.
+_REFRESH = re.compile(
+    r"""[\t\n\f\r ]*+ (?:([0-9]++)|(?=\.)) [0-9.]*+
+    (?: \Z | (?=[;,\t\n\f\r ]) [\t\n\f\r ]*+ [;,]?+ [\t\n\f\r ]*+ (.*) \Z )""",
+    re.VERBOSE | re.DOTALL,
+)
+_URL = re.compile(r"url[\t\n\f\r ]*+=[\t\n\f\r ]*+", re.IGNORECASE)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,3 +118,68 @@ def _is_foreign(reference: str) -> bool:
         and scheme[0].isalpha()
         and scheme not in {"http", "https"}
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderLink:
+    """A link of the header.
+
+    `reference` is its unresolved URL, `kind` the media type of its target.
+    """
+
+    reference: str
+    relations: frozenset[str]
+    kind: str = ""
+
+    @property
+    def is_canonical(self) -> bool:
+        return "canonical" in self.relations
+
+    @property
+    # All other relations lead to styles, scripts or feeds.
+    def leads_to_page(self) -> bool:
+        """Whether it leads to another page of a series, or to another version of the page."""
+        alternate = "alternate" in self.relations and self.kind in _HTML
+        return alternate or not _SERIES.isdisjoint(self.relations)
+
+
+def links_of(value: str) -> Iterator[HeaderLink]:
+    """Yield the links of a header in order. Links of other resources (`anchor`) are left out."""
+    text, at = value[:CHARS_MAX], 0
+    while (found := _VALUE.match(text, at)) is not None:
+        at = found.end()
+        parameters: dict[str, str] = {}
+        for name, quoted, token in _PARAMETER.findall(found[2]):
+            parameters.setdefault(name.lower(), quoted or token)
+        if "anchor" not in parameters:
+            relations = frozenset(parameters.get("rel", "").lower().split())
+            kind = parameters.get("type", "").partition(";")[0].strip().lower()
+            yield HeaderLink(reference=found[1].strip(), relations=relations, kind=kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refresh:
+    """A refresh after `delay_s` seconds. Without `reference`, the page reloads itself."""
+
+    delay_s: int
+    reference: str | None = None
+
+    @property
+    def redirects(self) -> bool:
+        """Whether the refresh is a redirect. Otherwise it is a link."""
+        return self.delay_s <= REFRESH_S_MAX
+
+
+def refresh_of(value: str) -> Refresh | None:
+    """Parse a Refresh header or element. Returns None if browsers would ignore it."""
+    found = _REFRESH.match(value[:_CHARS_MAX])
+    if found is None:
+        return None
+    delay_s = int((found[1] or "0")[:_SECONDS_CHARS_MAX])
+    reference: str = found[2] or ""
+    named = _URL.match(reference)
+    if named is not None:
+        reference = reference[named.end() :]
+    if reference[:1] in {"'", '"'}:
+        reference = reference[1:].partition(reference[0])[0]
+    return Refresh(delay_s=delay_s, reference=reference or None)

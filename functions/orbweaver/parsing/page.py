@@ -14,10 +14,8 @@ from orbweaver.model.url import TRACKING_PARAMETERS, is_base, resolved
 from orbweaver.parsing import charset as charsets
 from orbweaver.parsing.client_rendering import needs_rendering
 from orbweaver.parsing.html_scan import is_small, outline_of, text_of
-from orbweaver.parsing.link_header import links_of
-from orbweaver.parsing.links import Links
+from orbweaver.parsing.links import Links, Refresh, links_of, refresh_of
 from orbweaver.parsing.markup import as_html
-from orbweaver.parsing.refresh import Refresh, refresh_of
 from orbweaver.parsing.robots_tag import EVERYBODY, PRODUCT, SEPARATORS, wishes_of
 
 if TYPE_CHECKING:
@@ -68,7 +66,7 @@ class Page:
     links_nofollow: int
     links_foreign: int
     links_invalid: int
-    # Target of a redirect by meta refresh or Refresh header (parsing/refresh.py).
+    # Target of a redirect by meta refresh or Refresh header (parsing/links.py).
     refresh: str | None = None
     # Examples of links withdrawn by `nofollow`.
     withdrawn: tuple[str, ...] = ()

@@ -20,8 +20,7 @@ from typing import Protocol
 
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
-from orbweaver.parsing.sitemap_text import Spoiled, texts
-from orbweaver.parsing.sitemap_xml import XmlItem, XmlReader
+from orbweaver.parsing.sitemap_xml import Spoiled, XmlItem, XmlReader, texts
 
 # Maximum number of URLs of a file (sitemaps.org). Further URLs are counted as cut.
 ENTRIES_MAX = 50_000

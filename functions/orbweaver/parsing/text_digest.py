@@ -1,16 +1,20 @@
-"""Digest texts so that nearly equal texts have nearly equal digests.
+"""Digest texts so that nearly equal texts have nearly equal digests, and count identical bodies.
 
 The digest is a simhash of 64 bits (Charikar 2002; Manku et al. 2007, for pages). Each distinct
 sequence of three words votes on each bit. Digests of similar texts differ in few bits. Digests of
 unrelated texts differ in half of the bits, 32 +- 4. Order and position of paragraphs hardly matter.
+Identical bodies under different URLs of a host are a crawler trap that URLs do not show.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
+from collections import OrderedDict
 from functools import lru_cache
 from hashlib import blake2b
+
+from isal.isal_zlib import crc32
 
 CHARS_MAX = 65_536
 # Maximum number of cached word hashes, about 150 bytes each.
@@ -37,6 +41,10 @@ _HASH_BYTES, _LANE_BYTES = 8, 16
 _LANE_BITS, _MIDDLE_BITS = 128, 40
 _FACTORS = (0x2545F4914F6CDD1D, 0x1B873593CC9E2D51, 0x369DEA0F31A53F85)
 _ROOM = bytes(_LANE_BYTES - _HASH_BYTES)
+# Links of this many identical pages of a host are followed. The identical empty pages of a wiki are
+# fewer.
+REPEATS_MAX = 50
+PAGES_MAX = 50_000
 
 
 def text_digest(text: str, echo: str = "") -> int:
@@ -103,3 +111,23 @@ def _hash_runs(words: list[bytes]) -> bytes:
 @lru_cache(maxsize=WORDS_KEPT)
 def _hash_word(word: bytes) -> bytes:
     return blake2b(word, digest_size=_HASH_BYTES).digest() + _ROOM
+
+
+class Repeats:
+    """Counts how often each body occurs in a host's pages of a crawl."""
+
+    def __init__(self) -> None:
+        self._met: OrderedDict[tuple[str, str, int, int], int] = OrderedDict()
+
+    def beyond(self, crawl: str, host: str, body: bytes) -> bool:
+        """Count a body.
+
+        Returns True if it occurred too often for its links to be followed.
+        """
+        # Size and CRC-32 distinguish the pages of one host and cost far less than parsing.
+        key = (crawl, host, len(body), crc32(body))
+        count = self._met.pop(key, 0) + 1
+        self._met[key] = count
+        if len(self._met) > PAGES_MAX:
+            self._met.popitem(last=False)
+        return count > REPEATS_MAX

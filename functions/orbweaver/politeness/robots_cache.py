@@ -22,8 +22,7 @@ from orbweaver.fetching.response_verdict import (
 )
 from orbweaver.model.backoff import TOO_MANY_REQUESTS
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.http_exchange import Request, Response
-from orbweaver.model.http_headers import location_of, one_line
+from orbweaver.model.http_exchange import Request, Response, location_of, one_line
 from orbweaver.model.named_origins import NO_ORIGINS
 from orbweaver.model.outcome import Reason
 from orbweaver.model.ports import Clock, Fetcher

@@ -7,8 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from orbweaver.model.http_exchange import Headers
-from orbweaver.model.registrable_domain import site_of
-from orbweaver.model.url import hostname_of
+from orbweaver.model.url import hostname_of, site_of
 from orbweaver.rendering.task import RenderRules, RequestRefusal, ResourceRequest
 
 METHODS = frozenset({"GET", "HEAD"})

@@ -36,7 +36,7 @@ from orbweaver.frontier.resumption import requested_again, roots_of
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Target
-from orbweaver.model.url_limits import Bounds
+from orbweaver.model.url import Bounds
 from orbweaver.worker.crawl_cache import RecentCrawls
 
 if TYPE_CHECKING:

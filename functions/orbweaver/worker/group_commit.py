@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 from orbweaver.frontier.claims import CommitResult, Committed
 from orbweaver.frontier.journal import Ledger
-from orbweaver.model.crawl import Counts, Crawl
+from orbweaver.model.crawl import Counts, Crawl, Settlement
 from orbweaver.model.errors import PortError
-from orbweaver.model.limits import Settlement
 from orbweaver.worker.call_batching import CallBatcher
 
 if TYPE_CHECKING:

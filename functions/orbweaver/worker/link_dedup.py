@@ -27,8 +27,7 @@ from orbweaver.model.outcome import Refusal
 from orbweaver.model.ports import Clock
 from orbweaver.model.target import Prior, Target, TargetKind
 from orbweaver.model.turns import in_turns, slices, turn_after
-from orbweaver.model.url import host_of
-from orbweaver.model.url_limits import Bounds
+from orbweaver.model.url import Bounds, host_of
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.apply_journal import Samples, claimer_of
 from orbweaver.worker.kind_learning import KindLearning

@@ -15,8 +15,7 @@ from orbweaver.frontier.pack_result import EndedPage, FoundLinks, PageResult
 from orbweaver.model.crawl import UNSPENT, Crawl
 from orbweaver.model.crawl_rules import rule_for_target
 from orbweaver.model.cuts import Cuts, chars_beyond, column_text, counted, joined
-from orbweaver.model.http_exchange import Failure, Response
-from orbweaver.model.http_headers import one_line
+from orbweaver.model.http_exchange import Failure, Response, one_line
 from orbweaver.model.named_origins import NO_ORIGINS
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, PageRecord

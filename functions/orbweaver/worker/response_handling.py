@@ -36,12 +36,11 @@ from orbweaver.model.page_record import PageRecord, with_items
 from orbweaver.model.render_rules import RenderWhy, renders
 from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.turns import slices, turn_after
-from orbweaver.model.url import canonicalize, host_of, resolved
-from orbweaver.model.url_limits import Bounds
+from orbweaver.model.url import Bounds, canonicalize, host_of, resolved
 from orbweaver.model.url_rules import combined_rule
 from orbweaver.model.user_agent import identity_of
-from orbweaver.parsing.duplicates import Repeats
 from orbweaver.parsing.page import Page
+from orbweaver.parsing.text_digest import Repeats
 from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.pacer import Turn
 from orbweaver.worker.kind_learning import KindLearning

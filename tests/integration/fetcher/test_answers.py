@@ -12,8 +12,7 @@ import pytest
 from orbweaver.adapters.web.body import DRAIN_BYTES_MAX
 from orbweaver.adapters.web.client import Limits
 from orbweaver.adapters.web.headers import HEADERS_CHARS_MAX
-from orbweaver.model.http_exchange import Condition, Failure, Response
-from orbweaver.model.http_headers import location_of
+from orbweaver.model.http_exchange import Condition, Failure, Response, location_of
 from orbweaver.model.url import canonicalize
 from orbweaver.parsing.sniffing import HEAD_BYTES
 from tests.integration.fetcher.origin import (

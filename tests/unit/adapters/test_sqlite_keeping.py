@@ -15,9 +15,8 @@ from orbweaver.budget.budget_rules import ReservationRequest
 from orbweaver.frontier.backlog import LeaseRequest, WaitingPack
 from orbweaver.frontier.claims import Claimer
 from orbweaver.frontier.messages import MessageSource
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import LimitPart, State
 from orbweaver.model.errors import Permanent
-from orbweaver.model.limits import LimitPart
 from orbweaver.model.metrics import Metric, Service
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings

@@ -17,8 +17,7 @@ from orbweaver.budget.budget_rules import (
     next_step,
     settlements,
 )
-from orbweaver.model.crawl import Crawl
-from orbweaver.model.limits import LimitPart, Settlement
+from orbweaver.model.crawl import Crawl, LimitPart, Settlement
 
 NOW_MS = 10 * DEAD_MS
 WANTED = BudgetWanted(plenty=30, whole=10, least=3)

@@ -22,7 +22,7 @@ from orbweaver.fetching.cookies import (
     moment_of,
     to_text,
 )
-from orbweaver.model.registrable_domain import is_suffix
+from orbweaver.model.url import is_suffix
 from tests.corpora import corpus
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC

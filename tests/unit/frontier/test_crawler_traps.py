@@ -17,8 +17,7 @@ from orbweaver.frontier.crawler_traps import (
     trap_reason,
 )
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.url import canonicalize
-from orbweaver.model.url_limits import Bounds
+from orbweaver.model.url import Bounds, canonicalize
 from tests.sites import bookshop
 
 SITE = "https://example.com"

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from orbweaver.model.registrable_domain import is_suffix, same_site, site_of
-from orbweaver.model.url import canonicalize, hostname_of
+from orbweaver.model.url import canonicalize, hostname_of, is_suffix, same_site, site_of
 from tests.corpora import corpus
 
 

@@ -9,9 +9,8 @@ import pytest
 from orbweaver.diagnostics.url_changes import changes
 from orbweaver.model import url as urls
 from orbweaver.model.url import REFERENCE_CHARS_MAX, URL_CHARS_MAX, canonicalize, is_base, redacted
-from orbweaver.parsing.links import LINKS_CHARS_MAX
+from orbweaver.parsing.links import LINKS_CHARS_MAX, refresh_of
 from orbweaver.parsing.page import Page, parse
-from orbweaver.parsing.refresh import refresh_of
 from tests.costs import LINEAR, peak_bytes, slope, within
 
 BASE = "https://example.com/a/b/page.html"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.parsing.main_text import MainText, main_text
-from orbweaver.parsing.page_controls import without_controls
+from orbweaver.parsing.main_text import MainText, main_text, without_controls
 from tests.costs import within
 
 CODE = MainText(text="def f(x):\n    return x", markdown="```\ndef f(x):\n    return x\n```")

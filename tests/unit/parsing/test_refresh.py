@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from orbweaver.parsing.links import REFRESH_S_MAX, Refresh, refresh_of
 from orbweaver.parsing.page import parse
-from orbweaver.parsing.refresh import REFRESH_S_MAX, Refresh, refresh_of
 from tests.costs import within
 
 URL = "https://example.com/a/b"

@@ -17,7 +17,7 @@ from orbweaver.parsing.sitemap import (
     moment_ms,
     read,
 )
-from orbweaver.parsing.sitemap_text import Ampersands
+from orbweaver.parsing.sitemap_xml import Ampersands
 from tests.corpora import corpus
 
 URL = "https://example.com/sitemap.xml"

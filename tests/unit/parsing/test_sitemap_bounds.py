@@ -9,8 +9,7 @@ import pytest
 
 from orbweaver.model.outcome import Refusal
 from orbweaver.parsing.sitemap import LISTED_MAX, read
-from orbweaver.parsing.sitemap_text import DECODED_BYTES_MAX
-from orbweaver.parsing.sitemap_xml import ELEMENTS_MAX
+from orbweaver.parsing.sitemap_xml import DECODED_BYTES_MAX, ELEMENTS_MAX
 
 URL = "https://example.com/sitemap.xml"
 MIB = 1024 * 1024

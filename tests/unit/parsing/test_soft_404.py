@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.parsing.duplicates import PAGES_MAX, REPEATS_MAX, Repeats
 from orbweaver.parsing.page import parse
 from orbweaver.parsing.soft_404 import TEXT_CHARS_MAX, is_missing
+from orbweaver.parsing.text_digest import PAGES_MAX, REPEATS_MAX, Repeats
 
 
 def missing(title: str, text: str = "x") -> bool:
@@ -95,8 +95,8 @@ def test_repeats_are_limited_per_host_and_crawl() -> None:
 
 def test_repeats_evicts_least_recently_seen_content(monkeypatch: pytest.MonkeyPatch) -> None:
     assert PAGES_MAX < 100_000
-    monkeypatch.setattr("orbweaver.parsing.duplicates.PAGES_MAX", 3)
-    monkeypatch.setattr("orbweaver.parsing.duplicates.REPEATS_MAX", 1)
+    monkeypatch.setattr("orbweaver.parsing.text_digest.PAGES_MAX", 3)
+    monkeypatch.setattr("orbweaver.parsing.text_digest.REPEATS_MAX", 1)
     repeats = Repeats()
     for body in (b"a", b"b", b"a", b"c", b"d"):
         repeats.beyond("c", "h", body)

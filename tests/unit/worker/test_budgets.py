@@ -20,10 +20,9 @@ from orbweaver.budget.reservation import (
 )
 from orbweaver.frontier.admission import admit_child, admit_redirect
 from orbweaver.frontier.messages import SeedsMessage
-from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.crawl import Crawl, LimitPart, State, Stop
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure
-from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind

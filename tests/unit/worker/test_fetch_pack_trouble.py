@@ -12,7 +12,7 @@ import pytest
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.parsing.duplicates import REPEATS_MAX
+from orbweaver.parsing.text_digest import REPEATS_MAX
 from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import DOWN_S, FAILURES_MAX, PROBE_MS, ROUNDS_MAX
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, outcomes

@@ -11,8 +11,8 @@ import pytest
 
 from orbweaver.frontier.claims import AlreadyCommitted, Closed, Committed, OverBudget
 from orbweaver.frontier.journal import Ledger
+from orbweaver.model.crawl import LimitPart, Settlement
 from orbweaver.model.errors import Permanent, Transient
-from orbweaver.model.limits import LimitPart, Settlement
 from orbweaver.worker import group_commit
 from orbweaver.worker.call_batching import CallBatcher
 from orbweaver.worker.group_commit import Commits

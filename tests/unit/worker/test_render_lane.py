@@ -10,9 +10,8 @@ import pytest
 from orbweaver.budget.budget_rules import COUNTED
 from orbweaver.frontier.journal import Journal, Ledger, Requeue, outbox
 from orbweaver.frontier.messages import Pack
-from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Crawl, LimitPart
 from orbweaver.model.crawl_settings import RenderMode, RenderRule
-from orbweaver.model.limits import LimitPart
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.worker.rendering_gain import LearnedKinds, is_sample

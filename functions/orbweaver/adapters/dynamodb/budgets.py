@@ -23,9 +23,8 @@ from orbweaver.adapters.dynamodb.table import (
     update_request,
 )
 from orbweaver.budget.budget_rules import BudgetState, ReservationRequest
-from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl import Crawl, LimitPart, Settlement
 from orbweaver.model.errors import Transient
-from orbweaver.model.limits import LimitPart, Settlement
 from orbweaver.model.url import url_hash
 
 if TYPE_CHECKING:

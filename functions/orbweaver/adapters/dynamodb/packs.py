@@ -42,9 +42,8 @@ from orbweaver.frontier.claims import (
 )
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.journal_codec import VERSION, WHAT, decode
-from orbweaver.model.crawl import UNSPENT, Counts, Crawl, State
+from orbweaver.model.crawl import UNSPENT, Counts, Crawl, Settlement, State
 from orbweaver.model.errors import Permanent, StoredNewer, readable
-from orbweaver.model.limits import Settlement
 from orbweaver.model.page_record import shard_of
 from orbweaver.model.version import FIELD, check
 

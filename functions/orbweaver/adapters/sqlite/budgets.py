@@ -12,8 +12,7 @@ from orbweaver.budget.budget_rules import BudgetState, ReservationRequest
 
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.limits import LimitPart, Settlement
+    from orbweaver.model.crawl import Crawl, LimitPart, Settlement
     from orbweaver.model.ports import Clock
 
 

@@ -22,7 +22,7 @@ from orbweaver.adapters.sqlite.schema import (
     VERSION,
 )
 from orbweaver.model.errors import Permanent, PortError, StoredNewer, StoreError, Transient
-from orbweaver.model.http_headers import one_line
+from orbweaver.model.http_exchange import one_line
 from orbweaver.model.version import NEWER
 
 BUSY_S = 30.0

@@ -39,8 +39,7 @@ from orbweaver.adapters.web.pooled_request import Attempt, AwareRequest
 from orbweaver.adapters.web.tls import context as tls_context
 from orbweaver.adapters.web.wire import LINE_BYTES_MAX
 from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed
-from orbweaver.model.http_exchange import IDLE_S, Failure, Request, Response
-from orbweaver.model.http_headers import one_line
+from orbweaver.model.http_exchange import IDLE_S, Failure, Request, Response, one_line
 from orbweaver.model.outcome import Reason
 from orbweaver.model.user_agent import stored_headers
 

@@ -19,7 +19,7 @@ from pycares.errno import ARES_ENODATA, ARES_ENONAME, ARES_ENOTFOUND
 from orbweaver.adapters.web.address_guard import AddressRefusedError
 from orbweaver.adapters.web.decompression import CodingError
 from orbweaver.adapters.web.wire import FramingFloodError, HeadFloodError
-from orbweaver.model.http_headers import one_line
+from orbweaver.model.http_exchange import one_line
 from orbweaver.model.outcome import Reason
 
 DETAIL_CHARS_MAX = 200

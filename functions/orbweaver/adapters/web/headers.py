@@ -2,7 +2,7 @@
 
 Proxy credentials go to the proxy only: with CONNECT, or with a plain request, which the proxy
 forwards without them. A response header is kept as one line. Values that are not UTF-8 are also
-kept as bytes (`model/http_headers.py`).
+kept as bytes (`model/http_exchange.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from orbweaver.adapters.web.decompression import ACCEPT_ENCODING
 from orbweaver.fetching.block_page import STATUSES
 from orbweaver.fetching.response_verdict import REDIRECT_MIN, SUCCESS_MIN
-from orbweaver.model.http_exchange import Condition, Headers, Request
-from orbweaver.model.http_headers import one_line, text_of
+from orbweaver.model.http_exchange import Condition, Headers, Request, one_line, text_of
 from orbweaver.parsing.robots_tag import is_agent
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES, VAGUE, declared_in
 

@@ -28,7 +28,7 @@ from orbweaver.adapters.web.address_guard import (
 from orbweaver.adapters.web.errors import unresolved_reason, words_of
 from orbweaver.adapters.web.tls import context as tls_context
 from orbweaver.model.address_policy import Allowed
-from orbweaver.model.http_headers import one_line
+from orbweaver.model.http_exchange import one_line
 from orbweaver.model.outcome import Reason
 from orbweaver.model.url import host_of
 

@@ -32,10 +32,9 @@ from orbweaver.model.address_policy import PUBLIC_ONLY, THIS_MACHINE, Allowed, p
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.named_origins import origins_of
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.registrable_domain import site_of
 from orbweaver.model.settings import USER_AGENT, Settings
 from orbweaver.model.target import Target
-from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted, url_hash
+from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted, site_of, url_hash
 from orbweaver.model.user_agent import identity_of, token_of
 from orbweaver.politeness.robots_cache import RobotsUnreachable, Ruling
 from orbweaver.politeness.robots_txt import Robots

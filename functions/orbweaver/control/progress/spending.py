@@ -14,9 +14,8 @@ from orbweaver.control.progress import figures
 from orbweaver.control.progress.hosts import HostRow
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
 from orbweaver.model.amounts import in_dollars
-from orbweaver.model.crawl import spent
+from orbweaver.model.crawl import LimitPart, spent
 from orbweaver.model.crawl_settings import WEEK_S
-from orbweaver.model.limits import LimitPart
 from orbweaver.model.outcome import Outcome
 
 # A limit with its default value is omitted until this share of it is used.
