@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.control.progress import figures
 from orbweaver.control.progress.spending import price
+from orbweaver.model import amounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -125,21 +125,21 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "delay": lambda value: span(value) if value else "none",
     "words": lambda value: str(value or "").replace("_", " "),
     "site": lambda value: value.replace("https://", ""),
-    "items": lambda value: f" {figures.plural(value, 'item')}" if value else "",
-    "crawls": lambda value: figures.plural(value, "crawl"),
-    "more": lambda value: f" ▸ {figures.plural(value - 1, 'more run')}" if value > 1 else "",
+    "items": lambda value: f" {amounts.plural(value, 'item')}" if value else "",
+    "crawls": lambda value: amounts.plural(value, "crawl"),
+    "more": lambda value: f" ▸ {amounts.plural(value - 1, 'more run')}" if value > 1 else "",
     "stop": lambda value: f": {value.replace('_', ' ')}" if value else "",
-    "links": lambda value: figures.plural(value, "link"),
-    "records": lambda value: figures.plural(value, "record"),
-    "requests": lambda value: figures.plural(value, "request"),
-    "letters": lambda value: figures.plural(value, "letter"),
+    "links": lambda value: amounts.plural(value, "link"),
+    "records": lambda value: amounts.plural(value, "record"),
+    "requests": lambda value: amounts.plural(value, "request"),
+    "letters": lambda value: amounts.plural(value, "letter"),
     "warning": lambda value: f" \N{WARNING SIGN} {value}" if value else "",
-    "about": lambda value: ("about " if value else "") + figures.plural(value, "message"),
-    "messages": lambda value: figures.plural(value, "message"),
-    "rows": lambda value: figures.plural(value, "row"),
-    "pages": lambda value: figures.plural(value, "page"),
-    "sections": lambda value: figures.plural(value, "smaller section"),
-    "urls": lambda value: figures.plural(value, "URL"),
+    "about": lambda value: ("about " if value else "") + amounts.plural(value, "message"),
+    "messages": lambda value: amounts.plural(value, "message"),
+    "rows": lambda value: amounts.plural(value, "row"),
+    "pages": lambda value: amounts.plural(value, "page"),
+    "sections": lambda value: amounts.plural(value, "smaller section"),
+    "urls": lambda value: amounts.plural(value, "URL"),
 }
 WITH_ITS_ROW = frozenset({"amount"})
 

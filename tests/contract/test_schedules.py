@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from orbweaver.adapters.aws.clients import Aws
-    from orbweaver.control.ports import Schedules
+    from orbweaver.control.scheduler import Schedules
     from tests.contract.faults import Answer, Call, Fault
     from tests.contract.worlds import Opener
 

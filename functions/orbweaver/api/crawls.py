@@ -46,9 +46,8 @@ from orbweaver.control.crawl_control import Status
 from orbweaver.control.definition import DefinitionError, parse, read
 from orbweaver.control.definition import check as definition_problems
 from orbweaver.control.edits import apply_document, differences
-from orbweaver.control.schedule import recurrence_in, window_warning
+from orbweaver.control.schedule import day_in, recurrence_in, window_warning, zone_or_utc
 from orbweaver.control.spec_checks import crawl_of
-from orbweaver.control.time_zone import day_in, zone_or_utc
 from orbweaver.diagnostics.host_status import hosts_of, times_of
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import drop_percent

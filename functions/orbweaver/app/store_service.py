@@ -23,7 +23,7 @@ from orbweaver.adapters.sqlite.messages import QueueName
 from orbweaver.api.fence import CLOSED, LOOPBACK, LoopbackFence
 from orbweaver.app.wiring import api_of, notifying, starting
 from orbweaver.control.schedule import Scheduled, ScheduleError, recurrence_of
-from orbweaver.control.webhook_sender import NotDelivered
+from orbweaver.control.webhook import NotDelivered
 from orbweaver.model.errors import PortError
 from orbweaver.model.events import COMPLETED
 

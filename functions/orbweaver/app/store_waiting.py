@@ -6,7 +6,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from orbweaver.control.progress.queued import QueuedUrl
+from orbweaver.control.progress.hosts import QueuedUrl
 from orbweaver.frontier.messages import Pack, decode
 
 if TYPE_CHECKING:

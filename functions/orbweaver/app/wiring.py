@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orbweaver.control.dead_letter_admin import DeadLetterAdmin
     from orbweaver.control.scheduler import Starter
     from orbweaver.control.seed_preview import SeedPreviewer
-    from orbweaver.control.webhook_sender import Notifier
+    from orbweaver.control.webhook import Notifier
     from orbweaver.delivery.deliverer import Deliverer, Receiver
     from orbweaver.delivery.ports import Courier
     from orbweaver.diagnostics.explainer import Explainer
@@ -203,7 +203,7 @@ def starting(ports: PortSet) -> Iterator[Starter]:
 async def notifying(ports: PortSet) -> AsyncIterator[Notifier]:
     """Build the sender of webhooks for one invocation. It does not use the crawls' proxies."""
     from orbweaver.adapters.web.client import HttpFetcher
-    from orbweaver.control.webhook_sender import Notifier
+    from orbweaver.control.webhook import Notifier
     from orbweaver.model.metrics import Service
 
     metrics = ports.metrics(Service.NOTIFIER)

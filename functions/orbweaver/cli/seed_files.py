@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 from orbweaver.cli import text
 from orbweaver.cli.crawl_options import STANDARD_INPUT
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.control import seed_list
+from orbweaver.control import spec_checks
 from orbweaver.control.crawl_spec import CrawlSpec
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _seeds(name: str, stream: TextIO, column: str | None) -> tuple[str, ...]:
     except csv.Error as error:
         raise UsageError(f"{name}, line {lines.number}: {error}") from error
     seeds = tuple(seed for _, seed in found)
-    if seed_list.valid_seeds(CrawlSpec(seeds=seeds), None) is None:
+    if spec_checks.valid_seeds(CrawlSpec(seeds=seeds), None) is None:
         raise SeedListError(name, list(_problems(found)))
     return seeds
 
@@ -84,9 +84,9 @@ def _problems(found: list[tuple[int, str]]) -> Iterator[str]:
     problems = (
         f"line {number}: {problem}"
         for number, seed in found
-        if (problem := seed_list.problem_of(seed)) is not None
+        if (problem := spec_checks.problem_of(seed)) is not None
     )
-    yield from itertools.islice(problems, seed_list.PROBLEMS_MAX)
+    yield from itertools.islice(problems, spec_checks.PROBLEMS_MAX)
     if more := sum(1 for _ in problems):
         yield f"{more:,} more lines cannot be crawled"
 
@@ -149,10 +149,10 @@ class SeedLines:
             if not _has_content(seed):
                 continue
             count, size = count + 1, size + len(seed)
-            if count > seed_list.SEEDS_MAX or size > seed_list.SEEDS_BYTES_MAX:
-                most = f"{seed_list.SEEDS_MAX:,} URLs of {text.size(seed_list.SEEDS_BYTES_MAX)}"
+            if count > spec_checks.SEEDS_MAX or size > spec_checks.SEEDS_BYTES_MAX:
+                most = f"{spec_checks.SEEDS_MAX:,} URLs of {text.size(spec_checks.SEEDS_BYTES_MAX)}"
                 raise UsageError(
-                    f"{self._name} has more than {most}, the limit of a crawl: {seed_list.SPLIT}"
+                    f"{self._name} has more than {most}, the limit of a crawl: {spec_checks.SPLIT}"
                 )
             yield number, seed
 

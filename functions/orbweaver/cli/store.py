@@ -138,7 +138,7 @@ class StorePlace:
         if status.crawl.state is State.FINISHED or counters.claimed <= counters.done:
             return ()
         from orbweaver.app.store_waiting import queued_urls
-        from orbweaver.control.progress.queued import words_of
+        from orbweaver.control.progress.hosts import words_of
 
         queued = await queued_urls(self.ports, status.crawl.id)
         return tuple(words_of(queued, status.at_ms, self.ports.settings.fetch_total_s))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
-from orbweaver.control.progress.figures import clock, pace, plural, rate, roughly, size, span
+from orbweaver.model.amounts import clock, pace, plural, rate, roughly, size, span
 
 BREAKS = re.compile("[\t\n\v\f\r\x85\u2028\u2029]+")
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.api.problems import Refused
 from orbweaver.budget.prices import spent
 from orbweaver.control.definition import parse
+from orbweaver.control.schedule import day_in, zone_or_utc
 from orbweaver.control.scheduler import Coming, Timetable
-from orbweaver.control.time_zone import day_in, zone_or_utc
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import pages_of
 from orbweaver.model.errors import ControlError

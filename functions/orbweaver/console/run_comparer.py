@@ -17,12 +17,12 @@ from orbweaver.control.stored_reading import StoredReader
 from orbweaver.diagnostics.run_comparison import (
     ComparedPage,
     PageDifference,
+    SiteSections,
     compared,
     counts_of,
     state_of,
+    text_diff,
 )
-from orbweaver.diagnostics.site_sections import SiteSections
-from orbweaver.diagnostics.text_diff import text_diff
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.url import redacted
 

@@ -14,9 +14,9 @@ from orbweaver.api.problems import Refused
 from orbweaver.console.crawl_watcher import CrawlRead, CrawlWatcher, Sample, past_of
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.edits import EDITABLE
-from orbweaver.control.progress.figures import span
 from orbweaver.control.progress.status import WORKING
 from orbweaver.frontier.retrying import closing
+from orbweaver.model.amounts import span
 
 if TYPE_CHECKING:
     from orbweaver.control.crawl_control import Control

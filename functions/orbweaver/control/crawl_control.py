@@ -28,7 +28,7 @@ from orbweaver.model.named_origins import problem_with_own_port
 from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
-    from orbweaver.control.retry_failures import Retrier
+    from orbweaver.control.rerun import Retrier
     from orbweaver.frontier.ports import Crawls, Packs, Pages
     from orbweaver.frontier.queues import Queue
     from orbweaver.model.ports import Clock
@@ -226,7 +226,7 @@ class Control(CrawlQueries):
 
     def _retrier(self) -> Retrier:
         # Imported on use, because it is rarely needed at a cold start.
-        from orbweaver.control.retry_failures import Retrier
+        from orbweaver.control.rerun import Retrier
 
         return Retrier(
             lookout=self, crawls=self._crawls, clock=self._clock, send=self._send_missing_seeds

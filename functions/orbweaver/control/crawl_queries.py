@@ -247,8 +247,7 @@ class CrawlQueries:
         """Report the URLs that a crawl left out, by reason, and how its requests ended."""
         # Imported on use, because it is rarely needed at a cold start.
         from orbweaver.diagnostics.refusal_report import Examples, report_of
-        from orbweaver.diagnostics.request_counts import RequestCounts
-        from orbweaver.diagnostics.request_texts import digests_of
+        from orbweaver.diagnostics.request_counts import RequestCounts, digests_of
         from orbweaver.diagnostics.spared_links import spared_links
 
         status = await self.status(which)

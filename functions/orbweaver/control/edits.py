@@ -15,7 +15,7 @@ from typing import Any
 from orbweaver.control.crawl_spec import SEEDS_FILE, SETTINGS, CrawlSpec
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, check, given_in, read
 from orbweaver.control.definition_keys import BY_PATH
-from orbweaver.control.seed_list import tracking_of
+from orbweaver.control.spec_checks import tracking_of
 from orbweaver.control.webhook import webhook_of
 from orbweaver.model.crawl import Counters, Crawl
 from orbweaver.model.url import canonicalize

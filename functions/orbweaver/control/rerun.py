@@ -1,31 +1,44 @@
-"""Choose the failed URLs of a run, with their depths, and make the run that retries them.
+"""Start runs that retry failed URLs of a crawl.
 
 A retried URL keeps its depth, so `limits.depth` still applies. URLs that were fetched after the
 failure are excluded. The scope and the receivers of secret headers depend on the first run's seeds
 (`anchors`).
+
+A retry can be repeated at any time, even by two commands at once. URLs that an unfinished run
+already retries are skipped. The ids of runs are numbered. If two commands use the same id, one
+starts the run and the other returns it.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
+from orbweaver.control.crawl_queries import CrawlQueries
 from orbweaver.frontier.admission import prefixes, root_of
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
-from orbweaver.frontier.refetch import MissingContent
+from orbweaver.frontier.refetch import MissingContent, refetch_crawl, stores_more, without_links
+from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_codec import digest_of
 from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.errors import ControlError
 from orbweaver.model.outcome import FAILURES, Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.user_agent import OPEN_HEADERS
 from orbweaver.worker.pack_context import ERROR_CHARS_MAX
+
+if TYPE_CHECKING:
+    from orbweaver.frontier.ports import Crawls
+    from orbweaver.model.ports import Clock
+
 
 # Maximum number of failures to retry. With more, users must start a new crawl or select some.
 FAILURES_MAX = 200_000
@@ -216,3 +229,83 @@ def _some(depths: Mapping[str, int], anchors: Iterable[str]) -> Iterator[str]:
         if place == SEEDS_MAX or room < 0:
             return
         yield url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrier:
+    """Starts runs that retry failed URLs or fetch pages with missing content again."""
+
+    lookout: CrawlQueries
+    crawls: Crawls
+    clock: Clock
+    send: Callable[[Crawl], Awaitable[None]]
+
+    async def retry(
+        self, crawl: Crawl, reasons: Sequence[str], host: str | None
+    ) -> tuple[Crawl, ...]:
+        """Start runs that retry a crawl's failures, selected by reasons and host.
+
+        Returns () if no such URL failed.
+        """
+        try:
+            failures = Failures(crawl=crawl, selection=RetrySelection.parse(reasons, host))
+            async with closing(self.lookout.pages(crawl)) as records:
+                async for record in records:
+                    failures.add(record)
+        except RerunError as error:
+            raise ControlError(str(error)) from error
+        return await self._begin(crawl, failures, lambda run: run)
+
+    async def refetch(self, crawl: Crawl, runs: Sequence[Crawl]) -> tuple[Crawl, ...]:
+        """Start runs for pages of `runs` (oldest first) without a text or body that `crawl` stores.
+
+        They request at most as many pages as the page limit of `crawl` allows.
+        """
+        if not any(stores_more(crawl, run) for run in runs):
+            return ()
+        first = next(run for run in runs if run.retry_of is None)
+        failures = Failures(crawl=first, selection=MissingContent(crawl=crawl, run=first))
+        try:
+            for run in runs:
+                failures.selection = MissingContent(crawl=crawl, run=run)
+                async for record in self.lookout.pages(run):
+                    failures.add(record)
+        except RerunError as error:
+            raise ControlError(str(error)) from error
+        failures.keep(crawl.pages_max)
+        return await self._begin(refetch_crawl(crawl, first), failures, without_links)
+
+    async def _begin(
+        self, crawl: Crawl, failures: Failures, finish: Callable[[Crawl], Crawl]
+    ) -> tuple[Crawl, ...]:
+        """Start runs for the collected URLs.
+
+        The result includes unfinished runs that already retry some of these URLs. `finish` changes
+        a new run before it is stored.
+        """
+        runs: list[Crawl] = []
+        crawls = await self.crawls.list() if failures.depths else ()
+        for run in crawls:
+            if run.retry_of == crawl.id and run.live and _takes_on(run, failures):
+                await self.send(run)
+                runs.append(run)
+        base = base_of(crawl)
+        number = next_number(base, (run.id for run in crawls))
+        while failures.depths:
+            run = finish(rerun_of(crawl, failures, id_of(base, number), self.clock.now_ms()))
+            number += 1
+            if not await self.crawls.create(run):
+                # Another command created the run first, or the list of crawls was not up to date.
+                standing = await self.crawls.get(run.id)
+                if standing is None or standing.retry_of != crawl.id or not standing.live:
+                    continue
+                run = standing
+            if _takes_on(run, failures):
+                await self.send(run)
+                runs.append(run)
+        return tuple(runs)
+
+
+def _takes_on(run: Crawl, failures: Failures) -> bool:
+    taken = [url for url in run.references if failures.depths.pop(url, None) is not None]
+    return bool(taken)

@@ -13,14 +13,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import count, islice, pairwise
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.cron import CronError, parse
-from orbweaver.control.progress.figures import span
+from orbweaver.model.amounts import span
 
 # Minimum interval in minutes. Starting and ending a run takes this long.
 EVERY_MINUTES_MIN = 5
@@ -253,3 +253,16 @@ def firing_of(event: Mapping[str, Any], at_ms: int) -> Firing:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return Firing(definition=definition, due_ms=round(moment.timestamp() * 1000))
+
+
+def zone_or_utc(name: str | None) -> tzinfo:
+    """Return a time zone, UTC by default. Raises ValueError for an unknown name."""
+    if name is None:
+        return UTC
+    if (zone := zone_of(name)) is None:
+        raise ValueError(f"{name[:60]!r} is no time zone: give one like Europe/Berlin")
+    return zone
+
+
+def day_in(at_ms: int, zone: tzinfo) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, tz=zone):%Y-%m-%d}"

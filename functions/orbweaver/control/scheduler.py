@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from orbweaver.control import definition
 from orbweaver.control.crawl_control import Control, ControlError
@@ -32,8 +32,19 @@ from orbweaver.model.crawl import run_id
 from orbweaver.model.metrics import Metric
 
 if TYPE_CHECKING:
-    from orbweaver.control.ports import Schedules
     from orbweaver.model.ports import Clock, Metrics
+
+
+class Schedules(Protocol):
+    """Stores schedules. Each schedule contains the content of its events."""
+
+    async def put(self, scheduled: Scheduled) -> None: ...
+
+    async def list(self) -> tuple[Scheduled, ...]: ...
+
+    async def remove(self, name: str) -> bool:
+        """Remove a schedule. Returns False if no schedule has this name."""
+
 
 NEXT_MAX = 3
 

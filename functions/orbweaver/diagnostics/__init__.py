@@ -10,9 +10,6 @@ This room only reads.
     host_status     status of a crawl at a host
     refusal_report  skipped and refused URLs, with reasons
     request_counts  requests by kind (group of similar URLs)
-    request_texts   digests of stored texts for that
     spared_links    waiting links by kind of URL
-    site_sections   a site by its folders
-    run_comparison  changes of pages between two runs
-    text_diff       line-by-line difference of two texts
+    run_comparison  sections of a site, changes of pages and texts between two runs
 """

@@ -2,11 +2,13 @@
 
 The counts come from page records in any order, so URLs without a record are not counted. Memory is
 bounded: a limited number of kinds (`model/url_kind.py`), of distinct titles and bodies per kind
-(`Distinct`), and of text locations.
+(`Distinct`), and of text locations. Texts are compared by digests of stored main texts, or of
+bodies if no text is stored.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,10 +19,14 @@ from typing import Self
 
 from orbweaver.budget.prices import spent_on
 from orbweaver.diagnostics.refusal_report import RequestKind, Requests
+from orbweaver.frontier import warc
 from orbweaver.frontier.journal import NOTHING
+from orbweaver.frontier.retrying import all_of
 from orbweaver.model.crawl import Counts
+from orbweaver.model.errors import Permanent, Transient
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
+from orbweaver.model.ports import Files
 from orbweaver.model.url_kind import (
     FOLDED_SHARE,
     Kinds,
@@ -34,7 +40,9 @@ from orbweaver.model.url_kind import (
     shape_of,
 )
 from orbweaver.model.url_patterns import matches
-from orbweaver.parsing.text_digest import distance
+from orbweaver.parsing.charset import decode
+from orbweaver.parsing.main_text import plain_words
+from orbweaver.parsing.text_digest import distance, text_digest
 
 # Two texts count as equal if their digests differ in at most this number of bits.
 NEAR_BITS = 8
@@ -51,6 +59,7 @@ SUGGESTED_MIN, SUGGESTED_SHARE = 10, 0.005
 FOLDERS_KEPT, OTHERS_SHARE = 3, 0.1
 # If a crawl has fewer distinct titles per page than this, titles are ignored.
 TITLES_SHARE = 0.1
+READ_AT_ONCE = 16
 
 
 @dataclass(slots=True)
@@ -421,3 +430,31 @@ def _hash(text: str) -> bytes:
 
 def _first(one: tuple[bytes, StoredText]) -> bytes:
     return one[0]
+
+
+async def digests_of(places: Iterable[StoredText], files: Files) -> Mapping[str, int]:
+    """Return the digests of stored texts by URL. Deleted and unreadable texts are omitted."""
+    found = await all_of((_digest(place, files) for place in places), READ_AT_ONCE)
+    return {url: digest for url, digest in found if digest is not None}
+
+
+async def _digest(place: StoredText, files: Files) -> tuple[str, int | None]:
+    try:
+        member = await files.cut(place.key, place.offset, place.length)
+        text = None if member is None else _text(place, member)
+    except (Transient, Permanent, ValueError):
+        text = None
+    echo = f"{place.url} {place.title}"
+    return place.url, None if text is None else text_digest(text, echo)
+
+
+def _text(place: StoredText, member: bytes) -> str | None:
+    """Return the text of a stored WARC record. None: erased. Raises ValueError if invalid."""
+    stored = warc.read(member)
+    if warc.is_tombstone(stored):
+        return None
+    if place.body:
+        # Bounded: this process has no limits of a page.
+        return plain_words(decode(stored.body(), place.content_type)[1])
+    found = json.loads(stored.payload)["text"]
+    return found if isinstance(found, str) else None

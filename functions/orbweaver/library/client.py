@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from orbweaver.control.continuation import Start
-from orbweaver.control.progress.figures import plural
 from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.page_feed import PageFeed, page_of, timed
 from orbweaver.library.rows import AsyncCrawlRows, Columns, PageHook, Row
+from orbweaver.model.amounts import plural
 from orbweaver.model.columns import ORIGIN, PAGES, TEXTS, Column
 from orbweaver.model.errors import Conflict
 from orbweaver.model.item_rules import columns_of

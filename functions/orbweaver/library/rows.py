@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from orbweaver.control.progress.figures import plural
 from orbweaver.exporting.cells import Fit, fit_of
+from orbweaver.model.amounts import plural
 from orbweaver.model.columns import Column, Type
 
 if TYPE_CHECKING:

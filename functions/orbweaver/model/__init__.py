@@ -26,7 +26,7 @@ This package defines the meaning and stored form of values. It has no side effec
     backoff             retries and their delays
     metrics             metrics of an invocation
     events              events about crawls that ended
-    amounts             bytes, dollars and durations as text
+    amounts             bytes, dollars, durations and numbers as text
     compression         compression of stored data
     version             versions of stored data
     settings            settings from the environment

@@ -42,7 +42,7 @@ HANDLERS = ("orbweaver.cli.commands.crawl", "orbweaver.cli.running", "orbweaver.
 LATE = (
     *("orbweaver.cli.crawl_end", "orbweaver.cli.crawl_summary", "orbweaver.cli.one_file"),
     *("orbweaver.cli.commands.init_check", "orbweaver.control.definition"),
-    *("orbweaver.control.retry_failures", "orbweaver.control.schedule"),
+    *("orbweaver.control.rerun", "orbweaver.control.schedule"),
     *("orbweaver.exporting.exporter", "orbweaver.extraction.rules", "orbweaver.rendering.renderer"),
 )
 ROWS = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orbweaver.cli import seed_files
-from orbweaver.control import seed_list
+from orbweaver.control import spec_checks
 from tests.unit.cli.fakes import Stage
 
 A, B = "https://shop.test/a", "https://shop.test/b"
@@ -85,7 +85,7 @@ def test_list_with_problems_is_refused_with_line_numbers(
 ) -> None:
     monkeypatch.setattr(seed_files, "LINE_CHARS_MAX", 1_000)
     monkeypatch.setattr(seed_files, "LINES_MAX", 30)
-    monkeypatch.setattr(seed_list, "SEEDS_MAX", 5 if "more than" in said[0] else 100)
+    monkeypatch.setattr(spec_checks, "SEEDS_MAX", 5 if "more than" in said[0] else 100)
     (stage.folder / name).write_bytes(content.encode("utf-8", "surrogateescape"))
     given = name if name != "b.txt" else "a.txt"
     assert stage.run(f"crawl --seeds {given} {words}") == 2

@@ -20,7 +20,7 @@ from orbweaver.cli.live.display import Lines
 from orbweaver.cli.session import store_session
 from orbweaver.cli.store import StorePlace, is_store, opened_store
 from orbweaver.control.crawl_spec import CrawlSpec
-from orbweaver.control.progress.queued import QueuedUrl
+from orbweaver.control.progress.hosts import QueuedUrl
 from orbweaver.control.progress.status import ProgressMeter
 from orbweaver.frontier.backlog import WaitingPack
 from orbweaver.frontier.journal import Ledger

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from orbweaver.control import seed_list
+from orbweaver.control import spec_checks
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
-from orbweaver.control.seed_list import SEEDS_MAX, name_of
-from orbweaver.control.spec_checks import crawl_of, problems_of
+from orbweaver.control.spec_checks import SEEDS_MAX, crawl_of, name_of, problems_of
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import DAY_S
 from orbweaver.model.crawl_settings import WEEK_S, Bodies, Scope
@@ -174,7 +173,7 @@ def test_seed_with_xml_name_is_read_as_sitemap(seed: str, bodies: Bodies, is_sit
 def test_crawl_of_list_over_size_limit_names_the_fix(
     bytes_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seed_list, "SEEDS_BYTES_MAX", bytes_max)
+    monkeypatch.setattr(spec_checks, "SEEDS_BYTES_MAX", bytes_max)
     plan = CrawlSpec(seeds=tuple(f"https://example.com/{place:010}" for place in range(10_000)))
     if bytes_max == 300_000:
         assert len(crawl_of(plan, NOW_MS).seeds) == 10_000

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbweaver.control.definition import DefinitionError
-from orbweaver.control.definition_toml import (
+from orbweaver.control.definition_lines import (
     KEY_PARTS_MAX,
     LINE_CHARS,
     TOKENS,

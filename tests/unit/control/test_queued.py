@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.control.progress.queued import QueuedUrl, words_of
+from orbweaver.control.progress.hosts import QueuedUrl, words_of
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.target import Target
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from orbweaver.control.webhook import WebhookError, signature_of
-from orbweaver.control.webhook_sender import NotDelivered, Notifier
+from orbweaver.control.webhook import NotDelivered, Notifier, WebhookError, signature_of
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.errors import Permanent
 from orbweaver.model.http_exchange import Failure, Request, Response

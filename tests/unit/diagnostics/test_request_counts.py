@@ -20,9 +20,9 @@ from orbweaver.diagnostics.request_counts import (
     SAMPLES_MAX,
     Distinct,
     RequestCounts,
+    digests_of,
     stored_text,
 )
-from orbweaver.diagnostics.request_texts import digests_of
 from orbweaver.frontier import warc
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord

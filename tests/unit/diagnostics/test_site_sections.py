@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.diagnostics.site_sections import LEVELS_MAX, SECTIONS_MAX, SHOWN_MAX, SiteSections
+from orbweaver.diagnostics.run_comparison import LEVELS_MAX, SECTIONS_MAX, SHOWN_MAX, SiteSections
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 

@@ -7,7 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.diagnostics.text_diff import AROUND, LINE_CHARS_MAX, LINES_MAX, text_diff
+from orbweaver.diagnostics.run_comparison import AROUND, LINE_CHARS_MAX, LINES_MAX, text_diff
 
 texts = st.lists(st.text(st.sampled_from("ab c."), max_size=12), max_size=12).map("\n".join)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from orbweaver.control import definition
-from orbweaver.control.definition_toml import document_in
+from orbweaver.control.definition_lines import document_in
 from orbweaver.exporting.manifest import decode_manifest, encode_manifest
 from orbweaver.frontier import journal_codec, messages
 from orbweaver.model import crawl_codec, page_record

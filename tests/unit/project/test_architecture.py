@@ -54,10 +54,10 @@ ACTORS = frozenset(
             "formats.parquet formats.warc row_reader runs snapshot_store unit_worker workspace"
         ),
         "delivery": "deliverer transfer",
-        "diagnostics": "explainer request_texts spared_links",
+        "diagnostics": "explainer request_counts spared_links",
         "control": (
-            "crawl_control crawl_queries dead_letter_admin progress.reader retry_failures "
-            "rule_trial scheduler seed_preview stored_reading webhook_sender"
+            "crawl_control crawl_queries dead_letter_admin progress.reader "
+            "rerun rule_trial scheduler seed_preview stored_reading webhook"
         ),
         "erasure": "dead_letters erasure files preview",
         "api": "app context crawls pages results seeds",

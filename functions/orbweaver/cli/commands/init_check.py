@@ -27,8 +27,8 @@ from orbweaver.control import definition
 from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec, Overlap
 from orbweaver.control.definition import DefinitionProblem
 from orbweaver.control.definition_keys import PATHS
+from orbweaver.control.definition_lines import document_in as toml_in
 from orbweaver.control.definition_lines import line_of, lines_of_keys
-from orbweaver.control.definition_toml import document_in as toml_in
 from orbweaver.control.schedule import recurrence_in, when_typed, window_warning
 from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.control.webhook import shown

@@ -9,7 +9,7 @@ from orbweaver.budget import prices
 from orbweaver.cli import text
 from orbweaver.control.progress import spending, status
 from orbweaver.control.progress.forecast import count_unread_seeds
-from orbweaver.control.progress.queued import SILENT_MS_MIN
+from orbweaver.control.progress.hosts import SILENT_MS_MIN
 from orbweaver.control.progress.status import View
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
 from orbweaver.model.crawl import Crawl, State, Stop

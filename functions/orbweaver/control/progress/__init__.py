@@ -8,7 +8,5 @@ console and programs show parts of the view.
     rates     URLs per second
     forecast  remaining time, and how it was estimated
     spending  budgets and cost
-    hosts     hosts of a crawl
-    queued    retries, and requests without a response
-    figures   numbers and durations as texts
+    hosts     hosts of a crawl, retries, requests without a response
 """

@@ -15,8 +15,8 @@ from enum import StrEnum
 from functools import lru_cache
 
 from orbweaver.control.crawl_control import Status
-from orbweaver.control.progress import figures
 from orbweaver.control.progress.hosts import HostRow
+from orbweaver.model import amounts
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.url import host_of
 
@@ -58,7 +58,7 @@ def forecast(
     if crawl.state is not State.RUNNING or idle:
         why = "no worker runs" if idle and crawl.state is not State.PAUSED else crawl.state
         seeds = count_unread_seeds(status)
-        known = f"{figures.plural(seeds, 'seed')} queued" if seeds else f"{_known(left)} left"
+        known = f"{amounts.plural(seeds, 'seed')} queued" if seeds else f"{_known(left)} left"
         return Forecast(words=f"{why}: {known}")
     if not left:
         taken = counters.claimed or counters.total.get("seeds", 0)
@@ -74,8 +74,8 @@ def forecast(
     deadline_s = crawl.duration_max_s - status.elapsed_ms / 1000
     if crawl.continuous or found.left_s is None or found.left_s <= deadline_s:
         return found
-    words = f"at most {figures.roughly(deadline_s)}: its time limit ends then, and {_known(left)}"
-    words += f" would take {figures.roughly(found.left_s)}"
+    words = f"at most {amounts.roughly(deadline_s)}: its time limit ends then, and {_known(left)}"
+    words += f" would take {amounts.roughly(found.left_s)}"
     return Forecast(left_s=max(0.0, deadline_s), basis=Basis.DURATION, words=words)
 
 
@@ -102,13 +102,13 @@ def _guess(
     more = _more(status)
     if slowest is not None and bound_s > 0 and (rate_s is None or bound_s >= BOUND_SHARE * rate_s):
         site = slowest.name.partition("://")[2] or slowest.name
-        queued = figures.plural(slowest.queued or 0, "URL")
-        words = f"at least {figures.roughly(bound_s)}: {queued} left on {site}"
-        words += f", one every {figures.pace(slowest.delay_ms)}" if slowest.delay_ms else ""
+        queued = amounts.plural(slowest.queued or 0, "URL")
+        words = f"at least {amounts.roughly(bound_s)}: {queued} left on {site}"
+        words += f", one every {amounts.pace(slowest.delay_ms)}" if slowest.delay_ms else ""
         return Forecast(left_s=bound_s, basis=Basis.HOST, words=words + more)
     if rate_s is not None:
-        words = f"about {figures.roughly(rate_s)}: {_known(left)} left"
-        words += f" at {figures.rate(per_s)} a second"
+        words = f"about {amounts.roughly(rate_s)}: {_known(left)} left"
+        words += f" at {amounts.rate(per_s)} a second"
         return Forecast(left_s=rate_s, basis=Basis.RATE, words=words + more)
     few = status.counters.done < DONE_MIN
     why = "too early to tell" if few else "not known: no URL has ended lately"
@@ -125,4 +125,4 @@ def _more(status: Status) -> str:
 
 
 def _known(left: int) -> str:
-    return figures.plural(left, "known URL")
+    return amounts.plural(left, "known URL")

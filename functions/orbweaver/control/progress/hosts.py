@@ -1,24 +1,39 @@
-"""Describe each host of a crawl in a row: queued URLs, delay, time of the next request."""
+"""Describe each host of a crawl in a row: queued URLs, delay, time of the next request.
+
+For a store, this module also describes URLs that delay a crawl. In a stack, only workers can read
+the messages in SQS.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from orbweaver.control.crawl_control import Status
-from orbweaver.control.progress import figures
 from orbweaver.diagnostics.host_status import counts_of, hosts_of
+from orbweaver.model import amounts
+from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.crawl import HOSTS_COUNTED_MAX, Crawl, State
 from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.http_exchange import IDLE_S
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.settings import USER_AGENT
 from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import FAILURES_MAX, Host, delay_of, is_down, spacing_ms
 from orbweaver.politeness.robots_txt import parse
 
+if TYPE_CHECKING:
+    from orbweaver.model.target import Target
+
+
 # A host counts as waiting if its next slot (time of a request) is at least this far away.
 WAITING_MS_MIN = 2_000
+# A request without a response is shown from this age on.
+SILENT_MS_MIN = 5_000
+URL_CHARS_MAX = 80
 
 
 class HostAvailability(StrEnum):
@@ -73,7 +88,7 @@ class HostRow:
     @property
     def words(self) -> str:
         """When the host gets its next request, and why not now, as text."""
-        wait = figures.roughly(self.wait_ms / 1000)
+        wait = amounts.roughly(self.wait_ms / 1000)
         if self.standing is not HostAvailability.OPEN:
             return f"{self.standing} {wait}: {self.why}"
         if self.no_robots:
@@ -149,3 +164,58 @@ def _why(host: Host) -> str:
     if host.failures >= FAILURES_MAX:
         return f"no answer x{host.failures}"
     return f"429 or 503 x{max(1, host.strikes)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedUrl:
+    """A URL without an outcome.
+
+    `at_ms` is the time when it is due or, if `in_work`, when its request started.
+    """
+
+    target: Target
+    at_ms: int
+    in_work: bool = False
+
+
+def words_of(queued: Sequence[QueuedUrl], now_ms: int, request_s: float) -> list[str]:
+    """Describe the next retry, and the longest request without a response.
+
+    `request_s` is the time limit of a request in seconds.
+    """
+    said = []
+    retries = sorted(
+        (one for one in queued if one.target.attempt > 1 and not one.in_work),
+        key=lambda one: one.at_ms,
+    )
+    if retries:
+        said.append(_retry(retries[0], now_ms) + _more(len(retries) - 1))
+    silent = [one for one in queued if one.in_work and now_ms - one.at_ms >= SILENT_MS_MIN]
+    if silent:
+        first = min(silent, key=lambda one: one.at_ms)
+        said.append(_silent(first, now_ms, request_s) + _more(len(silent) - 1))
+    return said
+
+
+def _retry(one: QueuedUrl, now_ms: int) -> str:
+    why = f" ({one.target.failed})" if one.target.failed else ""
+    left_s = (one.at_ms - now_ms) / 1000
+    when = f"in {amounts.roughly(left_s)}" if left_s > 0 else "now"
+    return f"waiting to retry {_short(one.target.url)}{why}, attempt {one.target.attempt} {when}"
+
+
+def _silent(one: QueuedUrl, now_ms: int, request_s: float) -> str:
+    waited_s = (now_ms - one.at_ms) / 1000
+    said = f"no answer from {_short(one.target.url)} for {amounts.roughly(waited_s)}"
+    if waited_s >= request_s:
+        return said
+    said += f"; given up after {IDLE_S:g} s without data or {request_s:g} s in total"
+    return said if one.target.attempt >= ATTEMPTS_MAX else f"{said}, then retried"
+
+
+def _more(number: int) -> str:
+    return f"; {number:,} more" if number else ""
+
+
+def _short(url: str) -> str:
+    return url if len(url) <= URL_CHARS_MAX else f"{url[: URL_CHARS_MAX - 1]}…"

@@ -10,9 +10,9 @@ from orbweaver.budget.billing_units import Term, units_of
 from orbweaver.budget.budget_rules import COUNTED
 from orbweaver.budget.prices import charged, dollars
 from orbweaver.control.crawl_control import Status
-from orbweaver.control.progress import figures
 from orbweaver.control.progress.hosts import HostRow
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
+from orbweaver.model import amounts
 from orbweaver.model.amounts import in_dollars
 from orbweaver.model.crawl import LimitPart, spent
 from orbweaver.model.crawl_settings import WEEK_S
@@ -61,9 +61,9 @@ def budgets_of(status: Status, rows: Sequence[HostRow]) -> tuple[Budget, ...]:
     listed: tuple[tuple[str, float, float | None, Callable[[Any], str]], ...] = (
         ("pages", found, crawl.pages_max, "{:,.0f}".format),
         ("pages of a host", of_a_host, crawl.host_pages_max, "{:,.0f}".format),
-        ("bytes", received, crawl.bytes_max, figures.size),
+        ("bytes", received, crawl.bytes_max, amounts.size),
         ("dollars", charged(total) or 0.0, dollars_max, price),
-        ("duration", status.elapsed_ms / 1000, crawl.duration_max_s, figures.clock),
+        ("duration", status.elapsed_ms / 1000, crawl.duration_max_s, amounts.clock),
     )
     beside = {"pages": f"URLs to request, {status.counters.done:,} done"}
     if free := status.counters.claimed - spent(status.counters.total):
