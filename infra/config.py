@@ -19,7 +19,7 @@ from infra.keys import choice, convert, number, secret, text, unfit, unknown
 from infra.memory import needed_mb
 from infra.runtime import AWS_RUNTIME, Runtime, host_runtime
 from orbweaver.budget.estimate import MEMORY_MB, WORKERS
-from orbweaver.delivery.known_hosts import HostKeyError, host_keys_of
+from orbweaver.delivery.plan import HostKeyError, host_keys_of
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.settings import NEWER_WAIT_D, PREFIX, USER_AGENT, Settings, SettingsError
 from orbweaver.rendering.launch import INSTALL, find_browser

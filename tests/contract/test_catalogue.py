@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from orbweaver.adapters.aws.clients import Aws
-    from orbweaver.exporting.ports import Catalogue
+    from orbweaver.exporting.run_state import Catalogue
     from tests.contract.worlds import Opener
 
 ROOT = "s3://bucket/exports/"

@@ -22,7 +22,7 @@ from tests.unit.delivering import exported
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from orbweaver.delivery.ports import Courier
+    from orbweaver.delivery.deliverer import Courier
     from orbweaver.exporting.manifest import File
     from tests.contract.worlds import Opener, World
 

@@ -31,7 +31,7 @@ from orbweaver.adapters.dynamodb.pages import DynamoPages
 from orbweaver.adapters.dynamodb.table import Dynamo
 from orbweaver.adapters.sqlite.messages import QueueName
 from orbweaver.app.store_ports import StorePorts
-from orbweaver.exporting.ports import ExportEvents
+from orbweaver.exporting.run_state import ExportEvents
 from orbweaver.frontier.messages import MessageSource
 from orbweaver.frontier.ports import History, Pages
 from orbweaver.model.ports import Events

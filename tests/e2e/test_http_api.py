@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from orbweaver.api.decoding import BODY_BYTES_MAX
-from orbweaver.api.seeds import URLS_MAX
+from orbweaver.api.app import BODY_BYTES_MAX
+from orbweaver.api.crawls import URLS_MAX
 from tests.e2e.caller import JSON, Caller, Reply, undisturbed
 from tests.e2e.stand import Stand, names, until
 from tests.sites import graph

@@ -54,7 +54,7 @@ async def export(
     from orbweaver.adapters.local.clock import SystemClock
     from orbweaver.adapters.local.folder import FolderFiles
     from orbweaver.exporting.exporter import ExporterParts, InProcessExporter, WaitingExport
-    from orbweaver.exporting.workspace import FolderWorkspace
+    from orbweaver.exporting.file_store import FolderWorkspace
     from tests.exports_scale.records import CRAWL, DAY, SHARDS, crawl
     from tests.memory import MemoryCrawls, World
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.requests import identity_of
-from orbweaver.exporting.run_state import decode_order
+from orbweaver.exporting.run_state import decode_order, identity_of
 from orbweaver.model.errors import Transient
 from tests.simulation.exports import Run, Watch, days_wanted
 from tests.simulation.process import ExporterProcess

@@ -12,14 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting import (
-    finalizer,
-    requests,
-    row_reader,
-    run_state,
-    runs,
-    unit_worker,
-)
+from orbweaver.exporting import finalizer, run_state, runs, unit_worker
 from orbweaver.exporting.manifest import encode_manifest
 from orbweaver.model import page_record
 from tests.simulation import tables
@@ -71,7 +64,7 @@ _WHOLE_DAY_OF = page_record.day_of
 
 
 def _same_day(time: object, _now_ms: int, _span: str) -> Any:
-    return (requests.ExportJob(day=datetime.fromisoformat(str(time)).date().isoformat()),)
+    return (run_state.ExportJob(day=datetime.fromisoformat(str(time)).date().isoformat()),)
 
 
 async def _from_the_shards_beginning(
@@ -81,7 +74,7 @@ async def _from_the_shards_beginning(
         yield item
 
 
-_WHOLE_RECORDS = row_reader.RowReader.__dict__["_records"]
+_WHOLE_RECORDS = unit_worker.RowReader.__dict__["_records"]
 
 
 async def _not_continued(self: Any, order: Any, unit: Any, progress: Any) -> None:
@@ -120,10 +113,10 @@ MUTANTS = mutants(
     ("state of a run left", FINALIZER, "_remove", _left_behind),
     ("file not idempotent", tables.SimWriter, "close", _with_a_stamp),
     ("day boundary off by an hour", page_record, "day_of", _an_hour_late),
-    ("the schedule's own day exported", requests, "_scheduled", _same_day),
+    ("the schedule's own day exported", run_state, "_scheduled", _same_day),
     (
         "continued from the shard's beginning",
-        row_reader.RowReader,
+        unit_worker.RowReader,
         "_records",
         _from_the_shards_beginning,
     ),

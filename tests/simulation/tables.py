@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from orbweaver.exporting.workspace import ChunkWorkspace
+    from orbweaver.exporting.file_store import ChunkWorkspace
     from orbweaver.model.columns import Table
     from orbweaver.model.page_record import PageRecord
     from orbweaver.politeness.host_schedule import Host

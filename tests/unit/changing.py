@@ -8,7 +8,7 @@ from typing import Any
 
 from orbweaver.exporting.change_feed import ChangeFeed
 from orbweaver.exporting.file_store import Store
-from orbweaver.exporting.snapshot_store import Snapshots
+from orbweaver.exporting.snapshot import Snapshots
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord

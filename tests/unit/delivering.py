@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from orbweaver.delivery.deliverer import Deliverer, ReceivedOrder, Receiver
+from orbweaver.delivery.deliverer import Courier, Deliverer, ReceivedOrder, Receiver
 from orbweaver.delivery.plan import LEDGERS
-from orbweaver.delivery.ports import Courier
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.exporting.manifest import (
     PREFIX,

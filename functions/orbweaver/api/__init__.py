@@ -5,14 +5,11 @@ This room reads requests and builds responses. Inner rooms do the work.
     routes     operations: method, path, handler, statuses
     requests   types of parameters, headers and bodies
     responses  types of response bodies
-    app        dispatch of a request to its handler
-    decoding   decoding of requests by their types
+    app        decoding of a request, and dispatch to its handler
     context    ports and settings of handlers
-    crawls     handlers of crawls
-    pages      handlers of page records and explanations
+    crawls     handlers of crawls and further seeds
+    pages      handlers of page records, explanations, items, texts and files
     fence      requests that a server on this machine accepts
-    results    handlers of items, texts and exported files
-    seeds      handler of further seeds
     problems   problem details of refused requests
     openapi    the OpenAPI document
 """

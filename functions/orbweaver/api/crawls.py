@@ -1,20 +1,24 @@
-"""Handle the routes of crawls: start, list, show, edit, pause, resume, cancel, retry.
+"""Handle the routes of crawls: start, list, show, edit, add seeds, pause, resume, cancel, retry.
 
 Requests name a crawl by its id. If two requests have the same idempotency key and the same
-definition, they refer to the same crawl.
+definition, they refer to the same crawl. All further seeds of a request are checked before the
+first is sent, so all of them are accepted or none. Message ids derive from the client's key, or
+from the request's id, so a message that is sent twice is detected. A URL with a forbidden address
+is refused here too, although the worker would refuse it later.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
 from orbweaver.api.context import HandlerContext, Reply
 from orbweaver.api.problems import FLAWS_MAX, Part, Refused
 from orbweaver.api.requests import (
+    SEEDS_FOLDER,
     Again,
     Definition,
     DefinitionTried,
@@ -24,8 +28,10 @@ from orbweaver.api.requests import (
     Listing,
     OfCrawl,
     Overviewed,
+    Seeds,
 )
 from orbweaver.api.responses import (
+    Accepted,
     Checked,
     Difference,
     Differences,
@@ -40,25 +46,33 @@ from orbweaver.api.responses import (
     Run,
     Runs,
 )
-from orbweaver.api.seeds import closed
 from orbweaver.control import cursor
 from orbweaver.control.crawl_control import Status
-from orbweaver.control.definition import DefinitionError, parse, read
+from orbweaver.control.definition import DefinitionError, DefinitionProblem, lines_of, parse, read
 from orbweaver.control.definition import check as definition_problems
 from orbweaver.control.edits import apply_document, differences
 from orbweaver.control.schedule import day_in, recurrence_in, window_warning, zone_or_utc
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.diagnostics.host_status import hosts_of, times_of
+from orbweaver.diagnostics.rule_texts import never_requested_reason
+from orbweaver.frontier.messages import REFERENCE_CHARS_MAX, seeds_of
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import drop_percent
 from orbweaver.model.crawl import Crawl, State
+from orbweaver.model.errors import TooLarge, UnknownCrawl
+from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.politeness.host_schedule import strikes_of
+from orbweaver.worker.seeding import crawl_for
 
 READ_AT_ONCE = 16
 ROBOTS_BYTES_SHOWN = 100_000
 # Maximum number of records for a report, which takes about 10 s. `orbweaver report` reads all
 # records.
 RECORDS_MAX = 20_000
+URLS_MAX = 10_000
+# Limit of URLs in a file. The function has time to send this number, 100 per message.
+LINES_MAX = 100_000
+FILE_BYTES_MAX = 10_000_000
 
 
 async def start(means: HandlerContext, *, headers: Keyed, body: Definition) -> Reply:
@@ -291,3 +305,85 @@ async def retry(means: HandlerContext, *, path: OfCrawl, body: Again) -> Reply:
 
 def _done(crawl: Crawl) -> Reply:
     return Reply(status=200, body=Run.build(crawl))
+
+
+async def take(means: HandlerContext, *, headers: Keyed, body: Seeds, request_id: str) -> Reply:
+    """Queue URLs for a crawl."""
+    references, name = await _references(means, body)
+    flaws = closed(references, name, means)
+    if flaws:
+        detail = f"{flaws[0]}; nothing was taken"
+        raise Refused(400, detail, flaws)
+    now_ms = means.clock.now_ms()
+    crawl = await crawl_for(means.crawls, body.crawl, now_ms)
+    if crawl is None:
+        raise UnknownCrawl(f"there is no crawl {body.crawl!r}")
+    if not crawl.live:
+        raise Refused(409, f"crawl {crawl.id} is {crawl.state}: start another")
+    key = headers.idempotency_key
+    origin = request_id if key is None else f"{crawl.id} {key}"
+    seeds = seeds_of(origin, crawl.id, references, at_ms=now_ms, planned=False)
+    await means.queue.send_seeds(seeds, express=crawl.express)
+    return Reply(status=202, body=Accepted(crawl=crawl.id, accepted=len(references)))
+
+
+async def _references(means: HandlerContext, body: Seeds) -> tuple[Sequence[str], str]:
+    """Return the given URLs, and the name of the parameter that contains them."""
+    given = [name for name in ("url", "urls", "s3") if getattr(body, name) is not None]
+    if len(given) != 1:
+        raise Refused(400, "give one of url, urls and s3")
+    if body.s3 is not None:
+        return await _lines(means, body.s3), "line"
+    references = (body.url,) if body.url is not None else body.urls or ()
+    if len(references) > URLS_MAX:
+        raise Refused(413, f"at most {URLS_MAX:,} URLs a request: put more into a file (s3)")
+    return references, "urls" if body.url is None else "url"
+
+
+async def _lines(means: HandlerContext, key: str) -> Sequence[str]:
+    if ".." in key.split("/"):
+        raise Refused(400, f"s3: give a name below {SEEDS_FOLDER}")
+    try:
+        content = await means.files.get(key, FILE_BYTES_MAX)
+    except TooLarge as error:
+        raise Refused(413, f"s3: {error}") from error
+    if content is None:
+        raise Refused(400, f"s3: there is no file {key!r} in the stack's bucket")
+    try:
+        lines = lines_of(content.decode())
+    except UnicodeDecodeError as error:
+        raise Refused(400, f"s3: {key!r} is no text in UTF-8") from error
+    if len(lines) > LINES_MAX:
+        raise Refused(413, f"s3: {key!r} has more than {LINES_MAX:,} URLs: cut it into several")
+    if not lines:
+        raise Refused(400, f"s3: {key!r} has no URL")
+    return lines
+
+
+def closed(
+    references: Iterable[str], name: str, means: HandlerContext
+) -> tuple[DefinitionProblem, ...]:
+    """Return the problems of URLs that cannot be crawled, at most `FLAWS_MAX`.
+
+    `name` is the parameter that contains the URLs.
+    """
+    found: list[DefinitionProblem] = []
+    for place, reference in enumerate(references):
+        why = _problem(reference, means)
+        if why is not None:
+            where = name if name == "url" else f"{name}[{place}]"
+            text = f"{redacted(reference)!a} cannot be crawled: {why}"
+            found.append(DefinitionProblem(where, text))
+            if len(found) >= FLAWS_MAX:
+                break
+    return tuple(found)
+
+
+def _problem(reference: str, means: HandlerContext) -> str | None:
+    if len(reference) > REFERENCE_CHARS_MAX:
+        return f"it is longer than {REFERENCE_CHARS_MAX:,} characters"
+    try:
+        url = canonicalize(reference)
+    except ValueError as error:
+        return str(error)
+    return never_requested_reason(url, means.allowed, frozenset({host_of(url)}))

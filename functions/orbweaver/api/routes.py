@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias, get_type_hints
 
-from orbweaver.api import crawls, pages, requests, responses, results, seeds
+from orbweaver.api import crawls, pages, requests, responses
 from orbweaver.api.context import HandlerContext, Reply
 from orbweaver.api.problems import ALWAYS
 
@@ -73,14 +73,14 @@ OPERATIONS = (
     _look("hosts", crawls.hosts, responses.HostList),
     _look("report", crawls.report, responses.LeftOut),
     _look("pages", pages.pages, responses.Rows),
-    _look("items", results.items, responses.FoundItems),
-    _look("texts", results.texts, responses.FoundTexts),
-    _look("exports", results.exports, responses.ExportedFiles),
+    _look("items", pages.items, responses.FoundItems),
+    _look("texts", pages.texts, responses.FoundTexts),
+    _look("exports", pages.exports, responses.ExportedFiles),
     _steer("pause", crawls.pause),
     _steer("resume", crawls.resume),
     _steer("cancel", crawls.cancel),
     replace(_steer("retry", crawls.retry), answers={201: _RUNS, 200: _RUNS}, body_needed=False),
-    Operation("seeds", "POST", "/seeds", seeds.take, {202: responses.Accepted}, (404, 409)),
+    Operation("seeds", "POST", "/seeds", crawls.take, {202: responses.Accepted}, (404, 409)),
     Operation("explain", "GET", "/explain", pages.explain, {200: responses.Explained}, (404,)),
     Operation("openapi", "GET", "/openapi.json", None, {200: dict}),
 )

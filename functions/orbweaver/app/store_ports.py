@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.reaping import SqliteReaper
     from orbweaver.adapters.sqlite.receiving import SqliteInbox
     from orbweaver.adapters.sqlite.schedules import SqliteSchedules
-    from orbweaver.delivery.ports import Courier
+    from orbweaver.delivery.deliverer import Courier
     from orbweaver.extraction.extract import Extractor
     from orbweaver.frontier.pack_result import UncommittedResults
     from orbweaver.model.metrics import Service

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from orbweaver.control.scheduler import Starter
     from orbweaver.control.seed_preview import SeedPreviewer
     from orbweaver.control.webhook import Notifier
-    from orbweaver.delivery.deliverer import Deliverer, Receiver
-    from orbweaver.delivery.ports import Courier
+    from orbweaver.delivery.deliverer import Courier, Deliverer, Receiver
     from orbweaver.diagnostics.explainer import Explainer
     from orbweaver.erasure.ports import Stores
     from orbweaver.frontier.pack_result import UncommittedResults
@@ -267,7 +266,7 @@ def _uploading(ports: PortSet) -> Receiver:
     async def opened() -> AsyncIterator[Courier]:
         from orbweaver.adapters.local.sftp import SftpCourier
         from orbweaver.adapters.local.sftp_connection import Server, SftpIdentity, connected
-        from orbweaver.delivery.known_hosts import host_keys_of
+        from orbweaver.delivery.plan import host_keys_of
 
         settings = ports.settings
         server = Server(

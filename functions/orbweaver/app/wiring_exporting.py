@@ -51,7 +51,7 @@ def _formats(settings: Settings) -> tuple[str, ...]:
 
 
 def _span(settings: Settings) -> str:
-    from orbweaver.exporting.requests import SPANS
+    from orbweaver.exporting.run_state import SPANS
 
     if settings.export_span not in SPANS:
         raise SettingsError(f"{PREFIX}EXPORT_SPAN must be one of {', '.join(SPANS)}")
@@ -61,7 +61,7 @@ def _span(settings: Settings) -> str:
 def _feed_of(ports: PortSet) -> ChangeFeed:
     from orbweaver.exporting.change_feed import ChangeFeed
     from orbweaver.exporting.file_store import Store
-    from orbweaver.exporting.snapshot_store import Snapshots
+    from orbweaver.exporting.snapshot import Snapshots
 
     # Changes compare a run with the previous one, which may have been exported elsewhere. So
     # snapshots are in the stack's bucket.

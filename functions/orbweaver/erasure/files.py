@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.formats import WARC, erased, outcomes
-from orbweaver.exporting.formats.erasing import Erased
+from orbweaver.exporting.formats.hashed_file import Erased
 from orbweaver.exporting.manifest import (
     MANIFESTS,
     PREFIX,
@@ -28,9 +28,7 @@ from orbweaver.exporting.manifest import (
     encode_manifest,
     place_of,
 )
-from orbweaver.exporting.ports import ExportEvents
-from orbweaver.exporting.requests import RUN_MS_MAX
-from orbweaver.exporting.run_state import RUN, begun_ms
+from orbweaver.exporting.run_state import RUN, RUN_MS_MAX, ExportEvents, begun_ms
 from orbweaver.frontier.body_file import PREFIX as BODIES
 from orbweaver.frontier.body_file import folder_of
 from orbweaver.frontier.retrying import all_of

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from orbweaver.exporting.ports import Catalogue, ExportEvents
+from orbweaver.exporting.run_state import Catalogue, ExportEvents
 from orbweaver.frontier.ports import Crawls, Pages
 from orbweaver.frontier.queues import DeadLetters, Queue
 from orbweaver.model.crawl import Crawl

@@ -1,11 +1,11 @@
-"""Scope of an erasure: some URLs, a host, or whole runs."""
+"""Scope of an erasure: some URLs, a host, or whole runs, in definitions and examples too."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -180,3 +180,33 @@ def scope_of_crawl(which: str, crawls: Iterable[Crawl], known: Mapping[str, str]
         runs=frozenset({run for run, name in runs.items() if name == which} | {which}),
         names=frozenset({which}),
     )
+
+
+def definition_left(crawl: Crawl, scope: ErasureScope) -> Crawl:
+    # Patterns are not changed, because they may exclude the URLs.
+    seeds = without(crawl.seeds, scope)
+    kept = [place for place, seed in enumerate(crawl.seeds) if not scope.reference(seed)]
+    depths = tuple(crawl.seed_depths[place] for place in kept if place < len(crawl.seed_depths))
+    changed: dict[str, Any] = {
+        "seeds": seeds,
+        "seed_depths": depths,
+        "sitemap_urls": without(crawl.sitemap_urls, scope),
+        "anchors": without(crawl.anchors, scope),
+        "roots": without(crawl.roots, scope),
+        "host_headers": tuple(
+            (origin, own) for origin, own in crawl.host_headers if not scope.reference(f"{origin}/")
+        ),
+    }
+    if scope.host is not None:  # positions matter, so an entry is emptied, not removed
+        hosts = ("" if scope.url(f"{host}/") else host for host in crawl.hosts_counted)
+        changed["hosts_counted"] = tuple(hosts)
+    return replace(crawl, **changed)
+
+
+def samples_left(
+    samples: Mapping[str, Sequence[str]], scope: ErasureScope
+) -> dict[str, Sequence[str]]:
+    return {
+        reason: tuple(url for url in urls if not scope.shown(url))
+        for reason, urls in samples.items()
+    }

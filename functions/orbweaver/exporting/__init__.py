@@ -3,22 +3,17 @@
 An export is divided into units (a crawl's records of a day, or a part of them) and chunks of rows.
 A manifest is written last and names the files of the export.
 
-    requests          reads which days an event requests
     manifest          defines the paths of files, and the manifest
-    run_state         defines the messages to workers, and the files that workers share
+    run_state         defines the ports, the messages to workers, and the files that workers share
     runs              stores the plan and the progress of export runs
     exporter          plans the units of a day and handles messages
-    unit_worker       exports one unit
-    row_reader        reads the rows of a unit
+    unit_worker       reads the rows of a unit, and exports them
     chunk             writes a chunk of rows in all formats
-    workspace         provides a temporary folder for a chunk
-    file_store        reads and writes files with retries
+    file_store        reads and writes files with retries, provides temporary folders
     finalizer         publishes the manifest, registers tables, repairs files of outdated runs
     cells             converts values to cells
     changes           decides whether a page was created, updated or deleted
-    snapshot          defines the files of a snapshot: the pages of a run
-    snapshot_store    reads and writes snapshots
+    snapshot          reads and writes snapshots: the pages of a run
     change_feed       computes the changes of a run
     glue_schema       defines SQL names and types
-    ports             interfaces: the queue, the event bus and the catalogue
 """

@@ -18,13 +18,15 @@ from orbweaver.exporting.snapshot import (
     BundleKind,
     Head,
     SnapshotPlace,
+    Snapshots,
     SnapshotShard,
     entry_line,
     entry_of,
+    joined,
     line_of,
+    merged,
     row_of,
 )
-from orbweaver.exporting.snapshot_store import Snapshots, joined, merged
 from orbweaver.frontier.ports import Crawls, Pages
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord, day_of

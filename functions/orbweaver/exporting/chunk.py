@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.exporting.file_store import ChunkWorkspace
 from orbweaver.exporting.formats import ARCHIVE, WARC, Writer
 from orbweaver.exporting.formats.hashed_file import FinishedFile
 from orbweaver.exporting.formats.warc import WarcWriter
 from orbweaver.exporting.manifest import File, path_of
 from orbweaver.exporting.run_state import ExportLimits, Unit, UnitProgress
-from orbweaver.exporting.workspace import ChunkWorkspace
 from orbweaver.extraction.extract import columns_of
 from orbweaver.model.columns import (
     CHANGES,

@@ -14,17 +14,18 @@ from random import Random
 from typing import Any
 
 from orbweaver.exporting.change_feed import ChangeFeed
-from orbweaver.exporting.file_store import Store
+from orbweaver.exporting.file_store import FolderWorkspace, Store, Workspace
 from orbweaver.exporting.finalizer import Finalizer, Repairer
 from orbweaver.exporting.manifest import PREFIX, Manifest, check_day, days_between, decode_manifest
-from orbweaver.exporting.ports import Catalogue, ExportEvents, Orders
-from orbweaver.exporting.requests import RUN_MS_MAX, identity_of, jobs_of
-from orbweaver.exporting.row_reader import READ_AHEAD_ROWS, RowReader
 from orbweaver.exporting.run_state import (
     FIRST,
+    RUN_MS_MAX,
+    Catalogue,
+    ExportEvents,
     ExportLimits,
     ExportScope,
     OrderKind,
+    Orders,
     RunPlan,
     Unit,
     UnitProgress,
@@ -32,10 +33,11 @@ from orbweaver.exporting.run_state import (
     changes_of,
     decode_order,
     groups_of,
+    identity_of,
+    jobs_of,
 )
 from orbweaver.exporting.runs import ExportRuns
-from orbweaver.exporting.unit_worker import UnitWorker
-from orbweaver.exporting.workspace import FolderWorkspace, Workspace
+from orbweaver.exporting.unit_worker import READ_AHEAD_ROWS, RowReader, UnitWorker
 from orbweaver.frontier.ports import Crawls, Pages
 from orbweaver.model.ports import Clock, Files
 
@@ -129,7 +131,8 @@ class Planner:
 # ordered by shard and key, chunks follow from rows. So doubled, repeated and resumed work produces
 # the same bytes.
 # Time: a unit writes at least one chunk per message, so a day ends. Memory: rows of a chunk are in
-# files, and read-ahead is limited (row_reader.py). The state of a run is proportional to its files.
+# files, and read-ahead is limited (unit_worker.py). The state of a run is proportional to its
+# files.
 # Runs that saw different records could mix their files. A late worker checks that the published
 # export is correct, and the last worker reads the files again (finalizer.py).
 # Known gaps:

@@ -1,15 +1,24 @@
-"""Access files of exports by paths below a prefix, with retries of transient errors."""
+"""Access files of exports by paths below a prefix, with retries of transient errors.
+
+Files of a chunk are first written into a temporary folder.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from tempfile import TemporaryDirectory
+from typing import Protocol, TypeVar
 
+from orbweaver.exporting import formats
+from orbweaver.exporting.formats import Writer
+from orbweaver.exporting.formats.warc import WarcWriter
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, decode_manifest
 from orbweaver.frontier.retrying import RetryPolicy, all_of
+from orbweaver.model.columns import Table
 from orbweaver.model.ports import Clock, Files, Print
 
 T = TypeVar("T")
@@ -81,3 +90,41 @@ class Store:
         key = self.key(prefix)
         found = await self.call(lambda: self.files.list(key))
         return tuple(prefix + name[len(key) :] for name in found)
+
+
+class ChunkWorkspace(Protocol):
+    """Temporary folder of one chunk."""
+
+    def writer(self, name: str, table: Table) -> Writer: ...
+
+    def archive(self, name: str) -> WarcWriter: ...
+
+
+class Workspace(Protocol):
+    """Provides temporary folders."""
+
+    def opened(self) -> AbstractContextManager[ChunkWorkspace]:
+        """Create a temporary folder for a chunk. It is removed when the context ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderWorkspace:
+    """Provides temporary folders below `folder`. None: below the system's temporary folder."""
+
+    folder: Path | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[ChunkWorkspace]:
+        with TemporaryDirectory(dir=self.folder, prefix="orbweaver-") as folder:
+            yield _ChunkFolder(Path(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class _ChunkFolder:
+    folder: Path
+
+    def writer(self, name: str, table: Table) -> Writer:
+        return formats.writer(name, table, self.folder)
+
+    def archive(self, name: str) -> WarcWriter:
+        return formats.archive(self.folder, name)

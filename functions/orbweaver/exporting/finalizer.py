@@ -23,8 +23,9 @@ from orbweaver.exporting.manifest import (
     folder_of,
     place_of,
 )
-from orbweaver.exporting.ports import Catalogue, ExportEvents
 from orbweaver.exporting.run_state import (
+    Catalogue,
+    ExportEvents,
     ExportOrder,
     ExportScope,
     OrderKind,

@@ -2,6 +2,9 @@
 
 A run is one attempt to export a scope. Runs are ordered by their ids. The last run is current, and
 a worker of an earlier run stops. All files are below `_work/` and are removed with the run.
+
+An event requests days: `{}` means the previous day, `{"day": "YYYY-MM-DD"}` means that day. A
+schedule's event contains its own time, so that a repeated or late event requests the same day.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from orbweaver.exporting.manifest import (
     WORK,
@@ -25,7 +29,50 @@ from orbweaver.exporting.manifest import (
     columns_of_json,
     manifest_path,
 )
-from orbweaver.model.columns import Column
+from orbweaver.model.columns import Column, Table
+from orbweaver.model.page_record import DAY_MS, day_of
+
+EVENTS = 'an export event is {}, {"day": "YYYY-MM-DD"} or a schedule\'s'
+SPANS = ("day", "hour")
+# Records can be late for this time: a record is stored minutes after its URL was requested, and a
+# message may be requeued meanwhile.
+LATE_HOURS = 2
+# A run that takes longer than this is considered dead.
+RUN_MS_MAX = 3 * 3_600_000
+
+
+class ExportEvents(Protocol):
+    """The event bus, as exporters use it."""
+
+    async def exported(self, manifest: Manifest, key: str) -> None:
+        """Announce an export. `key` is the path of its manifest in the bucket.
+
+        A repeated call sends the same event id.
+        """
+
+
+class Catalogue(Protocol):
+    """Catalogue of tables for queries."""
+
+    async def register(self, table: Table) -> None:
+        """Register a table, or add its new columns to the registered one.
+
+        A table with this name that Orbweaver did not register is not changed.
+        """
+
+    async def remove(self, folder: str) -> int:
+        """Remove the tables of exports in a folder. Returns their number."""
+
+
+class Orders(Protocol):
+    """The queue of messages to exporters."""
+
+    async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
+        """Send messages, each as its body and its group (a crawl or a day).
+
+        Returns when the queue has accepted all messages.
+        """
+
 
 VERSION = 1
 # Decides which worker continues a unit: the worker with the highest ticket. Each message has a new
@@ -288,3 +335,59 @@ def decode_order(body: str) -> ExportOrder:
         return ExportOrder(kind=kind, scope=scope, run=raw["run"], unit=unit, ticket=ticket)
     except (ValueError, KeyError, TypeError) as error:
         raise ExportEventError(f"no message of the exporter: {body!r}"[:200]) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportJob:
+    """One day to export. `gives_way`: skip it while another run of the day is in progress."""
+
+    day: str
+    gives_way: bool = False
+
+
+def jobs_of(event: object, now_ms: int, span: str = "day") -> tuple[ExportJob, ...]:
+    """Return the days that an event requests. Raises ExportEventError if the event is invalid.
+
+    `span` is the interval of the schedule: `day` or `hour`.
+    """
+    if not isinstance(event, dict):
+        raise ExportEventError(f"{EVENTS}; not {type(event).__name__}")
+    if "detail-type" in event:
+        return _scheduled(event.get("time"), now_ms, span)
+    if not event.keys() <= {"day"}:
+        raise ExportEventError(f"{EVENTS}; not {event!r}"[:500])
+    if "day" in event:
+        return (ExportJob(day=check_day(event["day"])),)
+    return (ExportJob(day=day_of(now_ms - DAY_MS)),)
+
+
+def identity_of(event: dict[str, Any], fallback: str) -> str:
+    """Return a text that is the same for repetitions of an event, or `fallback` without a time."""
+    if "detail-type" in event and event.get("time") is not None:
+        return f"{event.get('id', '')}/{event['time']}"
+    return fallback
+
+
+def _scheduled(time: object, now_ms: int, span: str) -> tuple[ExportJob, ...]:
+    moment = _moment(time, now_ms)
+    try:
+        before = (moment.date() - timedelta(days=1)).isoformat()
+    except OverflowError as error:
+        raise ExportEventError(f"not a schedule's time: {time!r}"[:200]) from error
+    # A daily schedule exports the previous day. An hourly one exports the current day so far. In
+    # the first hours of a day it also exports the previous day, whose last records may have been
+    # late.
+    if span == "day":
+        return (ExportJob(day=before),)
+    today = ExportJob(day=moment.date().isoformat(), gives_way=True)
+    return (ExportJob(day=before), today) if moment.hour < LATE_HOURS else (today,)
+
+
+def _moment(time: object, now_ms: int) -> datetime:
+    if time is None:
+        return datetime.fromtimestamp(now_ms / 1000, tz=UTC)
+    try:
+        moment = datetime.fromisoformat(str(time))
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise ExportEventError(f"not a schedule's time: {time!r}"[:200]) from error

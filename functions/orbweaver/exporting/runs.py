@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from orbweaver.exporting.file_store import Store
-from orbweaver.exporting.ports import Orders
 from orbweaver.exporting.run_state import (
     ExportOrder,
     ExportScope,
     OrderKind,
+    Orders,
     RunPlan,
     Ticket,
     Unit,

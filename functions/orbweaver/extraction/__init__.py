@@ -9,11 +9,8 @@ budget limits the work per page.
     document     holds the tree and structured data of one page
     css          runs CSS selectors in linear time
     locate       finds the raw values of a field
-    json_ld      reads JSON-LD objects
-    microdata    reads microdata and meta elements
+    json_ld      reads JSON-LD objects, microdata and meta elements
     regex        matches regular expressions within a text
-    convert      converts raw values to a field's type
-    numbers      parses numbers and prices
+    convert      converts raw values to a field's type: numbers, prices, dates
     currencies   maps currency symbols and codes
-    dates        parses dates and times
 """

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from orbweaver.extraction import json_ld as structured
-from orbweaver.extraction import microdata as stated
 from orbweaver.extraction.convert import Base
 from orbweaver.extraction.css import Extent, found, weight_of
 from orbweaver.extraction.json_ld import JsonLdObjects
@@ -69,7 +68,7 @@ class Document:
 
     @cached_property
     def microdata(self) -> JsonLdObjects:
-        return stated.microdata(self.tree, self.text, self.work)
+        return structured.microdata(self.tree, self.text, self.work)
 
     @property
     def data_cut(self) -> int:
@@ -79,7 +78,7 @@ class Document:
 
     @cached_property
     def metas(self) -> dict[str, list[str]]:
-        return stated.metas(self.tree)
+        return structured.metas(self.tree)
 
     def text(self, node: LexborNode) -> str:
         """Return the visible text of a node with single spaces."""

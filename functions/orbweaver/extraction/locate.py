@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbweaver.extraction.convert import UnfitValue, shown
 from orbweaver.extraction.document import Document
-from orbweaver.extraction.json_ld import JsonLdObjects
-from orbweaver.extraction.microdata import property_of
+from orbweaver.extraction.json_ld import JsonLdObjects, property_of
 from orbweaver.model.item import Scalar
 from orbweaver.model.item_rules import Field, ValueKind, ValueSource, ValueTake
 from orbweaver.parsing.html_scan import text_of

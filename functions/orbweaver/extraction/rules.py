@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from orbweaver.extraction.convert import problem_of_format
 from orbweaver.extraction.css import problem_of as problem_of_selector
 from orbweaver.extraction.currencies import CODES
-from orbweaver.extraction.dates import problem_of_format
 from orbweaver.extraction.regex import problem_of as problem_of_regex
 from orbweaver.model.columns import ORIGIN
 from orbweaver.model.item_rules import (

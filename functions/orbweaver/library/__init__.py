@@ -6,8 +6,7 @@ module is imported when a program first uses one of its names.
     page_budget    parsing of pages, of costly ones in a child process
     reading        URLs, robots.txt, pages, items, Markdown
     crawl_request  a crawl's definition from arguments
-    page_feed      delivery of stored pages to a callback
     rows           results as rows or as a frame
-    client         crawls in a store or on a stack, for asyncio
+    client         crawls in a store or on a stack, for asyncio, and delivery of their pages
     blocking       the same without asyncio, and `crawl`
 """

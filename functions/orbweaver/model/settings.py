@@ -152,7 +152,7 @@ class Settings:
     # Exporter
     export_formats: str = EXPORT_FORMATS
     # day: exports the day before. hour: exports the current day so far as well
-    # (exporting/requests.py).
+    # (exporting/run_state.py).
     export_span: str = EXPORT_SPAN
     # Maximum rows of a file of pages, and maximum size of the largest of the files written at the
     # same time. Four times that must fit into the function's temporary folder of 512 MB.

@@ -12,7 +12,7 @@ import pytest
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.adapters.local.sftp import SftpCourier
 from orbweaver.adapters.local.sftp_connection import Server, SftpIdentity, connected
-from orbweaver.delivery.known_hosts import host_keys_of
+from orbweaver.delivery.plan import host_keys_of
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.model.address_policy import parse_allowed
 from orbweaver.model.ports import Files

@@ -14,8 +14,7 @@ import asyncssh
 import pytest
 
 from orbweaver.adapters.local.sftp import GROWING, WINDOW_BYTES
-from orbweaver.delivery.known_hosts import host_keys_of
-from orbweaver.delivery.plan import FileRemoval
+from orbweaver.delivery.plan import FileRemoval, host_keys_of
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.model.address_policy import PUBLIC_ONLY
 from orbweaver.model.errors import Permanent, TooLarge, Transient

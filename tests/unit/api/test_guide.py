@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import pytest
 
-from orbweaver.api.decoding import BODY_BYTES_MAX
+from orbweaver.api.app import BODY_BYTES_MAX
+from orbweaver.api.crawls import FILE_BYTES_MAX, LINES_MAX, URLS_MAX
 from orbweaver.api.routes import OPERATIONS
-from orbweaver.api.seeds import FILE_BYTES_MAX, LINES_MAX, URLS_MAX
 from tests.unit.api.stage import SITE, Stage
 
 GUIDE = Path(__file__).parents[3] / "docs" / "api.md"

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from orbweaver.api.decoding import BODY_BYTES_MAX
+from orbweaver.api.app import BODY_BYTES_MAX
 from orbweaver.api.openapi import document
 from orbweaver.api.routes import OPERATIONS
 from orbweaver.model.errors import Permanent

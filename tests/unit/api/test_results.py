@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.api import pages, results
+from orbweaver.api import pages as handlers
 from orbweaver.api.pages import ANSWER_BYTES_MAX
 from orbweaver.exporting.manifest import File, Manifest, encode_manifest
 from orbweaver.frontier import warc
@@ -82,7 +82,7 @@ async def test_items_page_is_bounded_in_bytes(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_items(stage)
-    monkeypatch.setattr(pages, "ANSWER_BYTES_MAX", 100)
+    monkeypatch.setattr(handlers, "ANSWER_BYTES_MAX", 100)
     found = await walk(stage, "/crawls/site-1/items?limit=1000", "items")
     assert len(found) > 3
     assert sum(map(len, found)) == PAGES
@@ -129,8 +129,8 @@ async def test_missing_text_has_reason(stage: Stage) -> None:
     assert said == {
         "/gone": "it is past its retention",
         "/nowhere": "it is not stored",
-        "/large": results.TOO_LARGE,
-        "/huge": results.TOO_LARGE,
+        "/large": handlers.TOO_LARGE,
+        "/huge": handlers.TOO_LARGE,
         "/forgotten": "it was forgotten",
     }
     assert {(row["text"], row["markdown"]) for row in rows} == {(None, None)}
@@ -140,7 +140,7 @@ async def test_texts_page_is_bounded_in_bytes(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = "1" * 600_000
-    monkeypatch.setattr(results, "ANSWER_BYTES_MAX", 2 * len(json.dumps([one, f"# {one}"])))
+    monkeypatch.setattr(handlers, "ANSWER_BYTES_MAX", 2 * len(json.dumps([one, f"# {one}"])))
     for number in range(6):
         put_text(stage, f"/{number}", f"{number}" * len(one))
     pages = await walk(stage, "/crawls/site-1/texts", "texts")
@@ -195,7 +195,7 @@ async def test_export_files_are_listed_by_day_with_links(stage: Stage, limit: in
 async def test_exports_request_reads_bounded_days(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "DAYS_READ_MAX", 3)
+    monkeypatch.setattr(handlers, "DAYS_READ_MAX", 3)
     stage.clock.at_ms = NOW_MS + 9 * DAY_MS
     put_export(stage, "2026-11-21", 0)
     put_export(stage, "2026-11-30", 0)

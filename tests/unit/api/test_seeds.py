@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orbweaver.api.seeds import FILE_BYTES_MAX, LINES_MAX, URLS_MAX
+from orbweaver.api.crawls import FILE_BYTES_MAX, LINES_MAX, URLS_MAX
 from orbweaver.frontier.messages import SeedsMessage
 from orbweaver.model.crawl import State
 from orbweaver.model.settings import Settings

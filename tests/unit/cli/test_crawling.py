@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from orbweaver.adapters.local import folder as adapter
-from orbweaver.exporting import workspace
+from orbweaver.exporting import file_store
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.crawl_settings import Scope
@@ -153,7 +153,7 @@ def test_full_disk_is_reported_with_command_to_resume(
     if where == "out":
         monkeypatch.setattr(adapter, "copyfile", fill)
     else:
-        monkeypatch.setattr(workspace, "TemporaryDirectory", fill)
+        monkeypatch.setattr(file_store, "TemporaryDirectory", fill)
     assert stage.run(f"crawl {SITE} --out data --json") == 1
     assert f"cannot write the files to {stage.folder / 'data'}: No space left" in stage.noted
     then = f"orbweaver local up && orbweaver export --crawl {RUN} --out DIR"

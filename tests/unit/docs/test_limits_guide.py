@@ -33,8 +33,7 @@ BOUNDS = {
     "parsing.links": {"LINKS_CHARS_MAX"},
     "extraction.extract": {"EXTRACTED_BYTES_MAX"},
     "extraction.json_ld": {"SCRIPTS_MAX", "SCRIPT_CHARS_MAX", "SCRIPTS_CHARS_MAX",
-                           "DEPTH_MAX", "NODES_MAX"},
-    "extraction.microdata": {"NAMES_MAX"},
+                           "DEPTH_MAX", "NODES_MAX", "NAMES_MAX"},
     "adapters.web.headers": {"HEADERS_CHARS_MAX"},
 }  # fmt: skip
 # Bounds without a row of their own, with the reason.
@@ -44,6 +43,7 @@ OTHERS = {
         "BEGINNING_BYTES_MAX": "where words that are compared are looked for",
         "PLAIN_TAGS_MAX": "from how many tags words are compared",
     },
+    "parsing.links": {"CHARS_MAX": "how much of a Link header is read"},
     "parsing.page": {"LINKS_MAX": "the default of links_per_page_max"},
     "extraction.extract": {
         "ERROR_CHARS_MAX": "words of an extractor's exception, in invalid_items"

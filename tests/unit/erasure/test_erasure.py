@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.control.crawl_control import Conflict
-from orbweaver.erasure.preview import exported, preview
+from orbweaver.erasure.erasure import exported, preview
 from orbweaver.erasure.scope import ErasureScope, scope_of_crawl, scope_of_host, scope_of_url
 from orbweaver.exporting.formats import outcomes
 from orbweaver.exporting.glue_schema import query_name

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.delivery.plan import DeliveryOrder, spelled
+from orbweaver.erasure.erasure import preview
 from orbweaver.erasure.files import FileEraser
-from orbweaver.erasure.preview import preview
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.manifest import PREFIX, encode_manifest, manifest_path
 from tests.memory import MemoryEvents, MemoryFiles

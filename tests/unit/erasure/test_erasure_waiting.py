@@ -9,8 +9,7 @@ import pytest
 
 from orbweaver.control.crawl_control import CLOSE_S
 from orbweaver.erasure import erasure
-from orbweaver.erasure.erasure import Forgetter
-from orbweaver.erasure.preview import ErasurePreview, preview
+from orbweaver.erasure.erasure import ErasurePreview, Forgetter, preview
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.frontier.messages import MessageSource, encode

@@ -22,7 +22,7 @@ from orbweaver.exporting.manifest import (
     manifest_path,
     path_of,
 )
-from orbweaver.exporting.requests import RUN_MS_MAX
+from orbweaver.exporting.run_state import RUN_MS_MAX
 from orbweaver.model.columns import PAGES
 from tests.memory import ManualClock, MemoryEvents, MemoryFiles
 from tests.memory.world import Moment, World

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from orbweaver.erasure.rules import definition_left, samples_left
-from orbweaver.erasure.scope import ErasureScope
+from orbweaver.erasure.scope import ErasureScope, definition_left, samples_left
 from orbweaver.frontier.erase_rule import KEPT_D, NO_RULE, UrlMatcher, erase_rule, with_erased
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.item import Item

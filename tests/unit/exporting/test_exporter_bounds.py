@@ -13,7 +13,7 @@ import pytest
 
 from orbweaver.adapters.local.folder import FolderFiles
 from orbweaver.exporting.exporter import ExporterParts, InProcessExporter, WaitingExport
-from orbweaver.exporting.workspace import FolderWorkspace
+from orbweaver.exporting.file_store import FolderWorkspace
 from tests.memory import ManualClock, MemoryCrawls, World
 from tests.unit.export_stage import CRAWL, DAY, NOON_MS, page
 

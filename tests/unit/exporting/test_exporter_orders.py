@@ -7,8 +7,7 @@ import json
 import pytest
 
 from orbweaver.exporting.manifest import ExportEventError
-from orbweaver.exporting.requests import RUN_MS_MAX
-from orbweaver.exporting.run_state import OrderKind, decode_order
+from orbweaver.exporting.run_state import RUN_MS_MAX, OrderKind, decode_order
 from tests.memory import ManualClock, Moment, World
 from tests.unit.export_stage import (
     DAY,

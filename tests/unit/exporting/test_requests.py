@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orbweaver.exporting.manifest import ExportEventError
-from orbweaver.exporting.requests import ExportJob, identity_of, jobs_of
+from orbweaver.exporting.run_state import ExportJob, identity_of, jobs_of
 from tests.unit.export_stage import DAY, NOON_MS
 
 SCHEDULED = {"version": "0", "detail-type": "Scheduled Event", "source": "aws.events", "detail": {}}

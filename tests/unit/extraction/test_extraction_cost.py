@@ -13,8 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from orbweaver.extraction.css import Extent
 from orbweaver.extraction.extract import extract
-from orbweaver.extraction.json_ld import json_ld
-from orbweaver.extraction.microdata import NAMES_MAX, microdata
+from orbweaver.extraction.json_ld import NAMES_MAX, json_ld, microdata
 from orbweaver.extraction.work_budget import OBJECT_UNITS, UNITS_MAX, TooMuchError, WorkBudget
 from orbweaver.model.item import Item
 from orbweaver.parsing.page import parse

@@ -51,16 +51,16 @@ ACTORS = frozenset(
         ),
         "exporting": (
             "change_feed exporter file_store finalizer formats.hashed_file "
-            "formats.parquet formats.warc row_reader runs snapshot_store unit_worker workspace"
+            "formats.parquet formats.warc runs snapshot unit_worker"
         ),
-        "delivery": "deliverer transfer",
+        "delivery": "deliverer",
         "diagnostics": "explainer request_counts spared_links",
         "control": (
             "crawl_control crawl_queries dead_letter_admin progress.reader "
             "rerun rule_trial scheduler seed_preview stored_reading webhook"
         ),
-        "erasure": "dead_letters erasure files preview",
-        "api": "app context crawls pages results seeds",
+        "erasure": "dead_letters erasure files",
+        "api": "app context crawls pages",
     }.items()
     for name in names.split()
 )

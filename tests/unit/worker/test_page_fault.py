@@ -57,12 +57,11 @@ SITEMAP = b"<urlset><url><loc>%s/mapped</loc><lastmod>2026-01-01</lastmod></url>
 ATOM = b'<feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="/fed"/></entry></feed>'
 # Modules whose functions read pages.
 READING_NAMES = (
-    "parsing.charset parsing.client_rendering parsing.html_scan parsing.links"
-    " parsing.main_text parsing.markup parsing.media_type parsing.page"
-    " parsing.pii_redaction parsing.sitemap"
+    "parsing.charset parsing.client_rendering parsing.html_scan parsing.links parsing.main_text"
+    " parsing.markup parsing.media_type parsing.page parsing.pii_redaction parsing.sitemap"
     " parsing.sitemap_xml parsing.sniffing parsing.soft_404 parsing.text_digest"
-    " extraction.convert extraction.css extraction.dates extraction.document extraction.extract"
-    " extraction.json_ld extraction.locate extraction.microdata extraction.numbers"
+    " extraction.convert extraction.css extraction.document extraction.extract"
+    " extraction.json_ld extraction.locate"
     " extraction.regex extraction.work_budget fetching.block_page fetching.cookies"
     " fetching.response_verdict frontier.admission frontier.body_file frontier.crawler_traps"
     " frontier.kind_learner frontier.kind_scores frontier.stored_content frontier.warc"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import asyncssh
 
-from orbweaver.delivery.known_hosts import HostKeys
+from orbweaver.delivery.plan import HostKeys
 from orbweaver.model.address_policy import Allowed, verdict
 from orbweaver.model.errors import Permanent, Transient
 

@@ -21,9 +21,8 @@ from orbweaver.control.crawl_control import ControlError
 from orbweaver.erasure.scope import scope_of_crawl, scope_of_host, scope_of_url
 
 if TYPE_CHECKING:
-    from orbweaver.erasure.erasure import Forgotten
+    from orbweaver.erasure.erasure import ErasurePreview, Forgotten
     from orbweaver.erasure.ports import Stores
-    from orbweaver.erasure.preview import ErasurePreview
     from orbweaver.erasure.scope import ErasureScope
 
 # Displayed names of the counts, in the order in which the data are erased.
@@ -114,8 +113,7 @@ async def _preview(
 
     Raises ControlError if the data cannot be erased now.
     """
-    from orbweaver.erasure.erasure import refuse
-    from orbweaver.erasure.preview import preview
+    from orbweaver.erasure.erasure import preview, refuse
 
     stores = stores_of(session.ports)
     scope = await _scope(arguments, stores)
@@ -127,7 +125,7 @@ async def _preview(
 
 
 async def _scope(arguments: Namespace, stores: Stores) -> ErasureScope:
-    from orbweaver.erasure.preview import exported
+    from orbweaver.erasure.erasure import exported
 
     crawls = await stores.crawls.list()
     try:

@@ -19,7 +19,7 @@ from orbweaver.cli.export_files import OUT, check_folder, check_writable
 from orbweaver.cli.session import Session, store_session
 from orbweaver.cli.store import opened_store
 from orbweaver.exporting.manifest import MANIFESTS, days_between, manifest_path
-from orbweaver.exporting.requests import LATE_HOURS
+from orbweaver.exporting.run_state import LATE_HOURS
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.model.settings import CORES, STORE
 

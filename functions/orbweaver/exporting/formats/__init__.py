@@ -4,8 +4,7 @@
     csv          for spreadsheets
     parquet      typed columns, zstd
     warc         stored responses, and their index
-    hashed_file  a file that is hashed while it is written
-    erasing      input and result of erasers
+    hashed_file  a file that is hashed while it is written, input and result of erasers
 
 Rules
 - A writer holds a limited number of rows. Its file is in the given folder, with a unique name.
@@ -28,8 +27,12 @@ from orbweaver.model.columns import Table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orbweaver.exporting.formats.erasing import Erased, ErasureFilter
-    from orbweaver.exporting.formats.hashed_file import FinishedFile, HashedFile
+    from orbweaver.exporting.formats.hashed_file import (
+        Erased,
+        ErasureFilter,
+        FinishedFile,
+        HashedFile,
+    )
     from orbweaver.exporting.formats.warc import WarcWriter
 
 
@@ -155,7 +158,7 @@ def erased(path: str, body: bytes, scope: ErasureFilter) -> Erased:
 
     The suffix of `path` determines the format. See `Eraser.erased`.
     """
-    from orbweaver.exporting.formats.erasing import Erased
+    from orbweaver.exporting.formats.hashed_file import Erased
 
     for one in (*ROWS, ARCHIVE, INDEX):
         if path.endswith(one.suffix):

@@ -13,8 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from orbweaver.exporting.cells import iso
-from orbweaver.exporting.formats.erasing import Erased, ErasureFilter, lines_left
-from orbweaver.exporting.formats.hashed_file import HashedFile, TextWriter
+from orbweaver.exporting.formats.hashed_file import (
+    Erased,
+    ErasureFilter,
+    HashedFile,
+    TextWriter,
+    lines_left,
+)
 from orbweaver.exporting.formats.jsonl import TEXTS, safe, text_of
 from orbweaver.model.columns import Column, Table, Type
 

@@ -15,8 +15,14 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from orbweaver.exporting.cells import iso
-from orbweaver.exporting.formats.erasing import Erased, ErasureFilter, lines_left
-from orbweaver.exporting.formats.hashed_file import FinishedFile, HashedFile, TextWriter
+from orbweaver.exporting.formats.hashed_file import (
+    Erased,
+    ErasureFilter,
+    FinishedFile,
+    HashedFile,
+    TextWriter,
+    lines_left,
+)
 from orbweaver.model.columns import Column, Table, Type
 
 # zlib's default level. zlib is used, although ISA-L is three times as fast. ISA-L's output depends

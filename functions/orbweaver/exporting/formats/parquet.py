@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from orbweaver.exporting.cells import cells_of
-from orbweaver.exporting.formats.erasing import Erased
-from orbweaver.exporting.formats.hashed_file import HashedFile
+from orbweaver.exporting.formats.hashed_file import Erased, HashedFile
 from orbweaver.model.columns import Column, Table, Type
 
 if TYPE_CHECKING:
-    from orbweaver.exporting.formats.erasing import ErasureFilter
-    from orbweaver.exporting.formats.hashed_file import FinishedFile
+    from orbweaver.exporting.formats.hashed_file import ErasureFilter, FinishedFile
 
 LEVEL = 3
 # A row group ends at this number of rows, or of bytes in memory. Engines divide a file by row

@@ -18,8 +18,13 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from orbweaver.exporting.formats.erasing import Erased, ErasureFilter, lines_left
-from orbweaver.exporting.formats.hashed_file import FinishedFile, HashedFile
+from orbweaver.exporting.formats.hashed_file import (
+    Erased,
+    ErasureFilter,
+    FinishedFile,
+    HashedFile,
+    lines_left,
+)
 from orbweaver.frontier.warc import (
     CR_LF,
     GZIP_WBITS,
