@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from orbweaver.adapters.sqlite.crawls import write_shard
 from orbweaver.adapters.sqlite.messages import Outgoing, QueueDepth, QueueName, SqliteMessages
 from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
-from orbweaver.adapters.sqlite.crawls import write_shard
 from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_waiting import queued_urls
