@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from orbweaver.model.crawl import State
 from orbweaver.model.target import Prior
 
 if TYPE_CHECKING:
     from orbweaver.frontier.journal import Journal, Ledger
+    from orbweaver.model.crawl import Crawl
     from orbweaver.model.target import Target
 
 
@@ -21,6 +23,34 @@ class Recalled:
     ledger: Ledger | None = None
     strikes: int = 0
     newer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedPack:
+    """A pack whose ledger is stored, or whose crawl has ended. Its messages may be unsent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournaledPack:
+    """A pack whose journal is stored, so that no URL of it is requested again."""
+
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPack:
+    """A pack without a stored result. `strikes` counts the workers that may have died of it."""
+
+    strikes: int
+
+
+def stage_of(crawl: Crawl, known: Recalled) -> CommittedPack | JournaledPack | NewPack:
+    """Return the stage that earlier deliveries of a pack reached."""
+    if known.ledger is not None or crawl.state is State.FINISHED:
+        return CommittedPack()
+    if known.journal is not None:
+        return JournaledPack(journal=known.journal)
+    return NewPack(strikes=known.strikes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

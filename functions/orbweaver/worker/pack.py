@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from orbweaver.budget.reservation import BudgetKeeper, Reservations
 from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.admission import admit_target
-from orbweaver.frontier.claims import Recalled
+from orbweaver.frontier.claims import (
+    CommittedPack,
+    JournaledPack,
+    NewPack,
+    Recalled,
+    stage_of,
+)
 from orbweaver.frontier.crawl_scope import admit_claimed
 from orbweaver.frontier.envelope import SINCE, SINCE_DIGITS_MAX
 from orbweaver.frontier.erase_rule import erase_rule
@@ -127,34 +133,6 @@ class _Visited:
     result: PackResult
     at_ms: int
     reservations: Reservations
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedPack:
-    """A pack whose ledger is stored, or whose crawl has ended. Its messages may be unsent."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournaledPack:
-    """A pack whose journal is stored, so that no URL of it is requested again."""
-
-    journal: Journal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPack:
-    """A pack without a stored result. `strikes` counts the workers that may have died of it."""
-
-    strikes: int
-
-
-def stage_of(crawl: Crawl, known: Recalled) -> CommittedPack | JournaledPack | NewPack:
-    """Return the stage that earlier deliveries of a pack reached."""
-    if known.ledger is not None or crawl.state is State.FINISHED:
-        return CommittedPack()
-    if known.journal is not None:
-        return JournaledPack(journal=known.journal)
-    return NewPack(strikes=known.strikes)
 
 
 class PackProcessor:

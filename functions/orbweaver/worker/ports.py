@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.model.ports import Clock, Events, Files
@@ -10,6 +9,8 @@ from orbweaver.model.settings import Settings
 from orbweaver.worker.page_reading import PageReader
 
 if TYPE_CHECKING:
+    from random import Random
+
     from orbweaver.budget.ports import Budgets
     from orbweaver.frontier.backlog import Backlog
     from orbweaver.frontier.ports import Crawls, Frontier, History, Packs, Pages

@@ -43,7 +43,10 @@ OTHERS = {
         "BEGINNING_BYTES_MAX": "where words that are compared are looked for",
         "PLAIN_TAGS_MAX": "from how many tags words are compared",
     },
-    "parsing.links": {"CHARS_MAX": "how much of a Link header is read"},
+    "parsing.links": {
+        "CHARS_MAX": "how much of a Link header is read",
+        "REFRESH_S_MAX": "the longest delay of a refresh that counts as a redirect",
+    },
     "parsing.page": {"LINKS_MAX": "the default of links_per_page_max"},
     "extraction.extract": {
         "ERROR_CHARS_MAX": "words of an extractor's exception, in invalid_items"
