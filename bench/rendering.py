@@ -24,8 +24,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from orbweaver.parsing.page import parse
-from orbweaver.rendering.launch import INSTALL, BrowserProgram, find_browser
-from orbweaver.rendering.packed_browser import PackedBrowser
+from orbweaver.rendering.launch import INSTALL, BrowserProgram, PackedBrowser, find_browser
 from orbweaver.rendering.renderer import Renderer
 from orbweaver.rendering.task import (
     Rendered,

@@ -29,7 +29,7 @@ from infra.wheels import AssetError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from infra.runtime import Runtime
+    from infra.wheels import Runtime
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".local" / "asset"

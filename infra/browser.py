@@ -23,7 +23,7 @@ from pathlib import Path
 from infra import node
 from infra.wheels import AssetError
 from orbweaver.model.compression import zstd_module
-from orbweaver.rendering.packed_browser import ARCHIVE, FONTS, LIBRARIES, MANIFEST, PROGRAM
+from orbweaver.rendering.launch import ARCHIVE, FONTS, LIBRARIES, MANIFEST, PROGRAM
 
 PACKAGE, VERSION = "@sparticuz/chromium", "153.0.0"
 INTEGRITY = (

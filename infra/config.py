@@ -17,7 +17,7 @@ from infra.asset import EXTRACTOR
 from infra.browser import ARCHITECTURE
 from infra.keys import choice, convert, number, secret, text, unfit, unknown
 from infra.memory import needed_mb
-from infra.runtime import AWS_RUNTIME, Runtime, host_runtime
+from infra.wheels import AWS_RUNTIME, Runtime, host_runtime
 from orbweaver.budget.estimate import MEMORY_MB, WORKERS
 from orbweaver.delivery.plan import HostKeyError, host_keys_of
 from orbweaver.exporting.formats import FORMATS

@@ -25,7 +25,7 @@ REMOVED = {
     "closed_ports": "allow_addresses, which lists the ports of this machine that crawls may reach",
     "export_span": "exporter_cron: `hour` is implied by more than one start a day",
     "invalid_items_percent": "alarms=all, and INVALID_PERCENT_MAX in infra/watch.py",
-    "runtime": "AWS_RUNTIME in infra/runtime.py",
+    "runtime": "AWS_RUNTIME in infra/wheels.py",
     "sftp_formats": "export_formats: all exported formats are pushed",
     "tracing": "NOT_TRACED in infra/findings.py",
     "user_agent": "contact, and identity.user_agents in a crawl's definition",

@@ -7,6 +7,11 @@ with Python 3.13: importing the libraries takes 1.40 s without compiled files, 0
 
 Files that functions never read are removed. The largest are botocore's models of unused services.
 The METADATA of each package is kept, because vulnerability scanners need it.
+
+A runtime is architecture and version in one setting, because wheels depend on both. On AWS, all
+runtimes use Amazon Linux 2023, whose C library is new enough for today's wheels. An emulator runs
+functions on this machine, so it has this machine's runtime.
+Source: docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html.
 """
 
 from __future__ import annotations
@@ -16,13 +21,12 @@ import functools
 import gzip
 import json
 import os
+import platform
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from infra.runtime import Runtime
+from typing import Any
 
 MTIME_S = 315_532_800  # 1980-01-01, the earliest time that a zip file can contain
 # AWS services whose models are kept. botocore itself uses sts for the credentials of a role.
@@ -40,6 +44,9 @@ FOLDERS_LEFT_OUT = (
     "duckdb/experimental",  # an interface like Spark's
 )
 NO_WORDS = {"documentation": ""}
+# On arm64, computing costs a fifth less than on x86_64. All pinned libraries have wheels for 3.13.
+AWS_RUNTIME = "arm64/python3.13"
+ARCHITECTURES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "AMD64": "x86_64"}
 
 
 class AssetError(Exception):
@@ -180,3 +187,23 @@ def finish(folder: Path, compiler: str | None) -> None:
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
         os.utime(path, (MTIME_S, MTIME_S))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """An architecture and a Python version. `native`: both are this machine's, for an emulator."""
+
+    architecture: str
+    python: str
+    native: bool = False
+
+    @classmethod
+    def parse(cls, name: str, *, native: bool) -> Runtime:
+        architecture, python = name.split("/python")
+        return cls(architecture=architecture, python=python, native=native)
+
+
+def host_runtime() -> str:
+    machine = platform.machine()
+    major, minor, *_ = sys.version_info
+    return f"{ARCHITECTURES.get(machine, machine)}/python{major}.{minor}"

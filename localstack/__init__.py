@@ -4,7 +4,6 @@
 - `cdk`        runs the CDK app against the endpoint `AWS_ENDPOINT_URL`, or AWS
 - `assembly`   caches synthesized stacks by their inputs
 - `emulator`   starts, finds and stops MiniStack as a child process
-- `launch`     starts the process of an emulator
 - `guard`      runs inside that process, and ends it when its owner ends
 - `processes`  identifies processes by id and start time, and runs commands with a time limit
 - `layout`     paths in this checkout, and the environment of clients

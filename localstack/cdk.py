@@ -4,6 +4,13 @@ For an emulator, CDK asks no questions, shows its output only if it fails, and t
 assembly from the cache. For AWS, CDK uses the terminal, shows its progress, and asks before it
 widens permissions. The assembly is always new. An interrupted command ends with all its processes.
 The Node of .venv runs the CDK command line in node_modules.
+
+MiniStack (1.5.33) supports two properties in its own APIs, but ignores them in a template:
+`TimeToLiveSpecification` of a table (no item would expire) and `RecursiveLoop` of a function (a
+crawl would stop after 16 hops). Its custom resources do not protect tables either. The values are
+taken from the template in the cloud assembly, so an emulator gets the same values as AWS. A
+property is set only if its value differs, because AWS and LocalStack refuse to set a table's
+properties twice.
 """
 
 from __future__ import annotations
@@ -21,8 +28,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from localstack import adoption, amend, assembly, installed, layout, processes, removal
-from localstack.errors import LocalStackError
+from localstack import adoption, assembly, installed, layout, processes, removal
+from localstack.errors import LocalStackError, aws_errors
 from localstack.retained import BUCKET
 
 if TYPE_CHECKING:
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
     from localstack.retained import Lend
 
     Say = Callable[[str], None]
+
 
 MARK = "orbweaver:stack"  # context key that shows the app that a deployment was planned
 TOOLKIT = "CDKToolkit"  # the stack that `cdk bootstrap` makes
@@ -41,6 +49,7 @@ API_URL = "ApiUrl"
 _API = re.compile(r"https://([a-z0-9]+)\.execute-api\.[^/]+/([^/]+)/")
 # States of a stack without a running change, whose last change was completed or rolled back.
 SETTLED = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE")
+LIFE, LOOP = "TimeToLiveSpecification", "RecursiveLoop"
 
 
 def is_emulator(environment: Mapping[str, str]) -> bool:
@@ -230,7 +239,7 @@ def deploy(
     if held and (left := removal.dropped(held, removal.resources_of(name, lend))):
         removal.remember(left, lend, adoption.place(name, root, lend), say)
     if is_emulator(environment):
-        amend.apply(folder, lend)
+        amend(folder, lend)
     return local_outputs(found, environment)
 
 
@@ -332,3 +341,44 @@ def _run(
         shown = ": see its words above"
     if code != 0:
         raise LocalStackError(f"`cdk {words[0]}` failed{shown}")
+
+
+def amend(folder: Path, lend: Lend) -> None:
+    """Change the resources of a deployed stack to match the template in the assembly `folder`."""
+    stack, template = assembly.stack_of(folder)
+    resources = removal.resources_of(stack, lend)
+    wanted = {
+        logical: declared["Properties"]
+        for logical, declared in template["Resources"].items()
+        if {LIFE, LOOP} & set(declared.get("Properties", {}))
+    }
+    names = {one.logical: one.name for one in resources}
+    if lacking := sorted(set(wanted) - set(names)):
+        raise LocalStackError(
+            f"The stack lacks {', '.join(lacking)}, because its last deployment failed:"
+            " run `orbweaver destroy`, then deploy again"
+        )
+    with (
+        aws_errors("complete the deployment to the emulator"),
+        lend("dynamodb") as dynamodb,
+        lend("lambda") as functions,
+    ):
+        removal.protect(resources, lend)
+        for logical, properties in wanted.items():
+            if LIFE in properties:
+                _expire(dynamodb, names[logical], properties[LIFE])
+            else:
+                _loop(functions, names[logical], properties[LOOP])
+
+
+def _expire(dynamodb: Any, table: str, wanted: dict[str, Any]) -> None:
+    found = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+    enabled = found["TimeToLiveStatus"] in ("ENABLED", "ENABLING")
+    attribute = wanted["AttributeName"] if wanted["Enabled"] else None
+    if (found["AttributeName"] if enabled else None) != attribute:
+        dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=wanted)
+
+
+def _loop(functions: Any, name: str, wanted: str) -> None:
+    if functions.get_function_recursion_config(FunctionName=name)["RecursiveLoop"] != wanted:
+        functions.put_function_recursion_config(FunctionName=name, RecursiveLoop=wanted)

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from localstack import cdk, concurrency, deployed, layout, sources
+from localstack import cdk, concurrency, deployed, layout
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def differences(kept: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]
 
 
 def switched_off(function: str | None, environment: Mapping[str, str]) -> bool:
-    found = sources.read_sources(function, environment) if function else ()
+    found = deployed.read_sources(function, environment) if function else ()
     return bool(found) and all(source.is_off for source in found)
 
 
@@ -162,9 +162,9 @@ def _file(root: Path) -> dict[str, str]:
 
 
 def _switch(function: str, environment: Mapping[str, str], *, on: bool) -> None:
-    for source in sources.read_sources(function, environment):
+    for source in deployed.read_sources(function, environment):
         for _ in range(TRIES):
-            if source.is_off != on or sources.switch(source, environment, on=on):
+            if source.is_off != on or deployed.switch(source, environment, on=on):
                 break
             time.sleep(PAUSE_S)
         else:

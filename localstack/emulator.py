@@ -14,25 +14,37 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
+import socket
+import subprocess
 import time
+import urllib.error
+import urllib.request
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from localstack import guard, launch, layout, processes
+from localstack import guard, layout, processes
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Mapping
     from pathlib import Path
+
 
 PORT = 4566
 START_S_MAX = 60.0
 STOP_S_MAX = 20.0  # an orderly stop waits 3 s for open requests, then writes the state
 LOG_LINES_SHOWN = 15
 _POLL_S = 0.05
+HOST = "127.0.0.1"
+# Ports for instances. They are below the ephemeral ports, because another program could get an
+# ephemeral port while the instance is stopped.
+_PORTS = range(20_000, 32_000)
+# Variables that an emulator inherits, including those for certificates, because functions use TLS.
+_INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +66,7 @@ class Emulator:
 
     @property
     def endpoint_url(self) -> str:
-        return f"http://{launch.HOST}:{self.port}"
+        return f"http://{HOST}:{self.port}"
 
     @property
     def log(self) -> Path:
@@ -65,7 +77,7 @@ class Emulator:
         return layout.client_environment(self.endpoint_url)
 
     def is_healthy(self) -> bool:
-        return processes.is_running(self.process) and launch.answers(self.endpoint_url)
+        return processes.is_running(self.process) and answers(self.endpoint_url)
 
     def release(self) -> None:
         """Let the emulator continue when the process that started it ends."""
@@ -130,7 +142,7 @@ def start(
     if not layout.EMULATOR_PYTHON.exists():
         raise LocalStackError("The emulator is not installed: run `make setup`")
     folder = layout.INSTANCES if instances is None else instances
-    port = port or launch.free_port(folder)
+    port = port or free_port(folder)
     directory = folder / str(port)
     directory.mkdir(parents=True, exist_ok=True)
     with guard.locked(directory / "lock"):  # only one process at a time starts an instance
@@ -212,7 +224,7 @@ def _start(
             f" {running.process.pid}): use it, or stop it with"
             f" `python -m localstack down --port {port}`"
         )
-    if launch.is_taken(port):
+    if is_taken(port):
         raise LocalStackError(
             f"Port {port} is taken by another program: choose another one with --port"
             " (0 takes a free one), or stop that program"
@@ -223,9 +235,7 @@ def _start(
             shutil.rmtree(directory / name, ignore_errors=True)
     for name in ("state", "s3", "tmp"):
         (directory / name).mkdir(parents=True, exist_ok=True)
-    child, leash = launch.spawn(
-        directory, launch.environment(port, directory, keep=keep) | dict(settings)
-    )
+    child, leash = spawn(directory, environment(port, directory, keep=keep) | dict(settings))
     emulator = Emulator(
         port=port,
         directory=directory,
@@ -251,7 +261,7 @@ def _wait_healthy(emulator: Emulator, child: subprocess.Popen[bytes]) -> None:
     deadline_s = time.monotonic() + START_S_MAX
     # Check the process first: another process could answer on this port.
     while child.poll() is None:
-        if launch.answers(emulator.endpoint_url):
+        if answers(emulator.endpoint_url):
             return
         if time.monotonic() > deadline_s:
             break
@@ -259,3 +269,83 @@ def _wait_healthy(emulator: Emulator, child: subprocess.Popen[bytes]) -> None:
     reason = "ended while starting" if child.poll() is not None else "did not answer in time"
     tail = "\n".join(emulator.log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:])
     raise LocalStackError(f"The emulator on port {emulator.port} {reason}. Its last words:\n{tail}")
+
+
+def spawn(directory: Path, variables: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], int]:
+    """Start the guard in an instance's folder.
+
+    Return the process, and this process's end of the leash.
+    """
+    leash_end, leash = os.pipe()
+    try:
+        with (directory / "emulator.log").open("wb") as log:
+            child = subprocess.Popen(
+                [layout.EMULATOR_PYTHON, guard.__file__, str(leash_end)],
+                cwd=directory,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=[leash_end],
+                start_new_session=True,  # its own group, which Ctrl-C does not reach
+            )
+    except BaseException:
+        os.close(leash)
+        raise
+    finally:
+        os.close(leash_end)
+    return child, leash
+
+
+def environment(port: int, directory: Path, *, keep: bool) -> dict[str, str]:
+    """Return all environment variables of an emulator. They contain no AWS account and no proxy."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    kept = "1" if keep else "0"
+    return inherited | {
+        "BIND_HOST": HOST,
+        "GATEWAY_PORT": str(port),
+        "MINISTACK_HOST": HOST,
+        "MINISTACK_REGION": layout.REGION,
+        "MINISTACK_ACCOUNT_ID": layout.ACCOUNT,
+        "AWS_DEFAULT_REGION": layout.REGION,
+        "PERSIST_STATE": kept,
+        "STATE_DIR": str(directory / "state"),
+        "S3_PERSIST": kept,
+        "S3_DATA_DIR": str(directory / "s3"),
+        "TMPDIR": str(directory / "tmp"),
+        "HOME": str(directory / "tmp"),  # functions must not read the caller's AWS profiles
+        "LOG_LEVEL": "WARNING",  # INFO writes a line per request
+        "SFTP_ENABLED": "0",  # SFTP uses fixed ports, so two instances would collide
+        "IOT_MTLS_ENABLED": "0",
+        "DOCKER_HOST": f"unix://{directory}/no-docker",  # missing: prevents a search for Docker
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def answers(endpoint_url: str) -> bool:
+    """Return whether an emulator answers at this URL. Configured proxies are not used."""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(f"{endpoint_url}/_ministack/health", timeout=2) as answer:
+            return bool(answer.status == HTTPStatus.OK)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return True
+    return False
+
+
+def free_port(instances: Path) -> int:
+    """Return a free port that belongs to no instance."""
+    for _ in range(100):
+        port = random.choice(_PORTS)  # noqa: S311 - not a secret
+        if not (instances / str(port)).exists() and not is_taken(port):
+            return port
+    raise LocalStackError(f"No free port found: remove old instances under {instances}")

@@ -27,7 +27,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from localstack import cdk, launch, layout, stack
+from localstack import cdk, emulator, layout, stack
 from localstack.errors import LocalStackError
 from localstack.stack import Stack
 from orbweaver.cli import main as cli_main
@@ -110,7 +110,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def usual_port() -> int:
     """Return the port of the demo's emulator: the usual one, or a free one if it is taken."""
-    if not launch.is_taken(PORT):
+    if not emulator.is_taken(PORT):
         return PORT
     say(f"port {PORT} is taken, so the emulator is on a free one, and nothing is kept of it")
     return 0

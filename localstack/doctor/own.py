@@ -14,7 +14,7 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.config import Config
-from localstack import cdk, concurrency, removal, sources
+from localstack import cdk, concurrency, deployed, removal
 from localstack.doctor.ground import Finding, Ground, Seen, failed, judged, passed, skipped
 from localstack.doctor.script import Script
 from localstack.errors import LocalStackError
@@ -147,13 +147,13 @@ def site() -> Iterator[str]:
 
 def switch(ground: Ground, *, on: bool) -> bool:
     """Enable or disable the workers, and wait. Return whether the change was completed in time."""
-    wanted = sources.ON if on else sources.OFF
+    wanted = deployed.ON if on else deployed.OFF
 
     def switched() -> bool:
-        found = sources.read_sources(ground.outputs["WorkerFunction"], ground.environment)
+        found = deployed.read_sources(ground.outputs["WorkerFunction"], ground.environment)
         for one in found:
             if one.is_off == on:
-                sources.switch(one, ground.environment, on=on)
+                deployed.switch(one, ground.environment, on=on)
         return bool(found) and all(one.state == wanted for one in found)
 
     return ground.until(switched, SWITCH_S_MAX)

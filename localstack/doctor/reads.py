@@ -1,4 +1,8 @@
-"""Steps of read-only checks that checks.txt cannot express, and derived settings."""
+"""Steps of read-only checks that checks.txt cannot express, derived settings, and masks of reports.
+
+Account ids, ARNs, keys and addresses never appear in a report. Checks return no text from AWS. As a
+second safeguard, this module masks every text of a report, also names that the user has given.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,12 @@ import platform
 import re
 import urllib.error
 import urllib.request
+from typing import Any
 
 import boto3
 
 from infra.config import Config
 from localstack import concurrency, deployed, layout
-from localstack.doctor import masking
 from localstack.doctor.ground import Finding, Seen, failed, judged, safe, skipped
 from localstack.doctor.script import Script
 from localstack.retained import BUCKET, TABLE
@@ -31,6 +35,13 @@ AT_ONCE, WINDOW_S, BATCH_FREE = range(2, 1_001), range(301), 10
 MEMORY_MB = range(128, 10_241)
 ALARMS_FREE = 10
 REPORT = re.compile(r"Billed Duration: (\d+) ms.*Init Duration: ([\d.]+) ms", re.DOTALL)
+_PATTERNS = (
+    (re.compile(r"arn:[\w-]*:[^\s\"',]*"), "arn:…"),
+    (re.compile(r"\b(?:A[KS]IA|AIDA|AROA)[A-Z0-9]{12,}\b"), "…"),
+    (re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"), "…@…"),
+    (re.compile(r"\bhttps?://[^\s\"',]+"), "https://…"),
+)
+_ACCOUNT = re.compile(r"(?<!\d)\d{8}(\d{4})(?!\d)")
 
 
 def restorable(config: Config) -> bool:
@@ -55,7 +66,7 @@ def versions(_script: Script) -> Seen:
 
 def credentials(script: Script) -> Seen:
     found = script.ground.call("sts.get_caller_identity")
-    return {"account": masking.account(str(found["Account"]))}
+    return {"account": account(str(found["Account"]))}
 
 
 def region(script: Script) -> Seen:
@@ -199,3 +210,29 @@ def unsigned(script: Script) -> Seen:
             return {"status": int(answer.status)}
     except urllib.error.HTTPError as error:
         return {"status": error.code}
+
+
+def account(number: str) -> str:
+    """Return an account id with only its last four digits."""
+    found = re.fullmatch(r"\d{8}(\d{4})", number)
+    return f"********{found[1]}" if found else "(not an account id)"
+
+
+def text(given: str) -> str:
+    """Mask the parts of a text that could be secret."""
+    for pattern, shown in _PATTERNS:
+        given = pattern.sub(shown, given)
+    return _ACCOUNT.sub(r"********\1", given)
+
+
+def everything(given: Any) -> Any:
+    """Mask every text in a report. Numbers and booleans are not changed."""
+    match given:
+        case str():
+            return text(given)
+        case dict():
+            return {text(str(key)): everything(value) for key, value in given.items()}
+        case list() | tuple():
+            return [everything(value) for value in given]
+        case _:
+            return given

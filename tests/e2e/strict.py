@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import Any
 
-from localstack import amend, cdk, emulator, layout
+from localstack import cdk, emulator, layout
 from localstack.stack import CONTEXT, Stack
 from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.stand import Stand
@@ -67,7 +67,7 @@ def _deploy(running: emulator.Emulator) -> dict[str, str]:
         )
         waiter = cloudformation.get_waiter("stack_create_complete")
         waiter.wait(StackName=NAME, WaiterConfig=WAIT)
-    amend.apply(assembly, lambda service: cdk.client(service, environment))
+    cdk.amend(assembly, lambda service: cdk.client(service, environment))
     outputs = cdk.stack_outputs(NAME, environment)
     assert outputs is not None
     return outputs

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from localstack import launch, layout, stack
+from localstack import emulator, layout, stack
 from tests import browser
 from tests.consoles import served
 from tests.e2e.stand import PROGRAM
@@ -63,7 +63,7 @@ async def test_console_shows_stack_and_switches_workers(stand: Stand, tmp_path: 
 
 @pytest.mark.slow
 async def test_demo_prints_command_to_show_its_crawl(tmp_path: Path) -> None:
-    port = launch.free_port(layout.INSTANCES)
+    port = emulator.free_port(layout.INSTANCES)
     words = [sys.executable, "-m", "tests.demo", "--books", "30", "--port", str(port)]
     ran = await asyncio.to_thread(
         subprocess.run, words, cwd=layout.ROOT, capture_output=True, text=True, check=True

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from localstack import launch, layout
+from localstack import emulator, layout
 from tests import docs
 from tests.e2e.stand import Stand
 from tests.sites import child, graph
@@ -237,7 +237,7 @@ def test_commands_about_crawl_work_as_printed(block: docs.Block, desk: Desk) -> 
 @pytest.fixture
 def alone(site: str, tmp_path: Path) -> Iterator[Desk]:
     """Open a checkout without a running stack; stop everything that it starts."""
-    port = launch.free_port(layout.INSTANCES)
+    port = emulator.free_port(layout.INSTANCES)
     folder = tmp_path / "checkout"
     folder.mkdir()
     for name in ("Makefile", "tools", ".venv", "tests"):

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from localstack import cdk, emulator
-from localstack.doctor import own, registry
+from localstack.doctor import examine, own
 from tests.e2e.stand import PROGRAM
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
-CHECKS = {check.id: check for check in registry.checks()}
+CHECKS = {check.id: check for check in examine.checks()}
 # Skipped for another reason: it needs a stack with its own key.
 OPTIONAL = {"key.policy"}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from localstack import launch, layout
+from localstack import emulator, layout
 from tests.e2e.stand import Ran
 from tests.sites import child
 
@@ -104,7 +104,7 @@ def installed(tmp_path: Path, wheel: Path) -> Installed:
         venv=venv,
         folder=folder,
         environment=surroundings(home, f"{venv}/bin"),  # No make, no Node, no uv.
-        port=launch.free_port(tmp_path),
+        port=emulator.free_port(tmp_path),
     )
     found.install(wheel)
     return found

@@ -27,7 +27,7 @@ from orbweaver.model.columns import TEXTS
 from tests.unit.exporting.reading import written
 
 if TYPE_CHECKING:
-    from infra.runtime import Runtime
+    from infra.wheels import Runtime
 
 ROOT = Path(__file__).resolve().parents[2]
 ELF_AARCH64 = 183

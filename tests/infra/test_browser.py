@@ -14,7 +14,7 @@ import pytest
 
 from infra import browser, node
 from infra.wheels import AssetError
-from orbweaver.rendering.packed_browser import MANIFEST, PackedBrowser
+from orbweaver.rendering.launch import MANIFEST, PackedBrowser
 
 CHROMIUM = b"#!/bin/sh\necho started\n" + os.urandom(50_000)
 

@@ -13,7 +13,7 @@ import pytest
 
 from infra.config import Config, describe
 from infra.keys import REMOVED, ConfigError, convert
-from infra.runtime import Runtime, host_runtime
+from infra.wheels import Runtime, host_runtime
 from orbweaver.budget.estimate import MEMORY_MB
 from orbweaver.model.settings import Settings
 from orbweaver.rendering.task import RenderLimits

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.runtime import host_runtime
+from infra.wheels import host_runtime
 from orbweaver.model.settings import PREFIX, Settings
 from tests.infra.roles import (
     ALLOWED,

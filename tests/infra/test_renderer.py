@@ -10,7 +10,7 @@ import pytest
 from infra import config
 from infra.config import Config
 from infra.keys import ConfigError
-from infra.runtime import host_runtime
+from infra.wheels import host_runtime
 from orbweaver.model.settings import PREFIX, Settings
 from orbweaver.rendering.launch import INSTALL
 from orbweaver.rendering.task import RenderLimits

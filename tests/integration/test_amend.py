@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from localstack import amend, cdk, emulator, layout
+from localstack import cdk, emulator, layout
 from localstack.assembly import STACK as STACK_TYPE
 from localstack.emulator import Emulator
 from localstack.errors import LocalStackError
@@ -82,9 +82,9 @@ def test_ignored_properties_are_set_once(running: Emulator, tmp_path: Path) -> N
             )
             yield client
 
-    amend.apply(assembly(tmp_path), lend)
+    cdk.amend(assembly(tmp_path), lend)
     first, calls[:] = list(calls), []
-    amend.apply(tmp_path, lend)
+    cdk.amend(tmp_path, lend)
 
     changes = ("UpdateTimeToLive", "PutFunctionRecursionConfig")
     assert [call for call in first if call in changes] == list(changes)
@@ -109,4 +109,4 @@ def test_missing_stack_is_one_line_error(tmp_path: Path) -> None:
     nowhere = layout.client_environment("http://127.0.0.1:1")
 
     with pytest.raises(LocalStackError, match="Cannot ask what the stack Some holds"):
-        amend.apply(assembly(tmp_path), lambda service: cdk.client(service, nowhere))
+        cdk.amend(assembly(tmp_path), lambda service: cdk.client(service, nowhere))

@@ -21,7 +21,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from infra import node
-from localstack import adoption, amend, assembly, cdk, emulator, layout, processes, removal
+from localstack import adoption, assembly, cdk, emulator, layout, processes, removal
 from localstack.errors import LocalStackError
 from localstack.removal import Resource
 from localstack.retained import BUCKET
@@ -78,7 +78,7 @@ def calls(
     monkeypatch.setattr(cdk, "stack_outputs", lambda *_: {})
     monkeypatch.setattr(removal, "resources_of", lambda *_: [])
     monkeypatch.setattr(adoption, "place", lambda *_: tmp_path / "left.json")
-    monkeypatch.setattr(amend, "apply", lambda *_: None)
+    monkeypatch.setattr(cdk, "apply", lambda *_: None)
 
     def asked() -> list[str]:
         file = project / "calls.txt"

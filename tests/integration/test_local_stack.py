@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from localstack import cdk, launch, layout, processes, stack
+from localstack import cdk, emulator, layout, processes, stack
 from localstack.errors import LocalStackError
 
 pytestmark = pytest.mark.emulator
@@ -55,8 +55,8 @@ def test_failed_deployment_stops_new_emulator(
         chosen.append(find_free_port(instances))
         return chosen[-1]
 
-    find_free_port = launch.free_port
-    monkeypatch.setattr(launch, "free_port", free_port)
+    find_free_port = emulator.free_port
+    monkeypatch.setattr(emulator, "free_port", free_port)
 
     with pytest.raises(LocalStackError, match="no such construct"):
         stack.up(port=0, context={"broken": "yes"}, root=tmp_path)

@@ -14,8 +14,7 @@ import pytest
 
 from infra import browser
 from infra.asset import ROOT, STORE
-from orbweaver.rendering.launch import FENCE, BrowserProgram
-from orbweaver.rendering.packed_browser import PackedBrowser
+from orbweaver.rendering.launch import FENCE, BrowserProgram, PackedBrowser
 from orbweaver.rendering.renderer import Renderer
 from orbweaver.rendering.task import RenderLimits
 from tests.rendering.stage import LINKS, Site, file, links_into, links_of, page, rendered, scripted

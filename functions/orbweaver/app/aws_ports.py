@@ -232,7 +232,7 @@ class Ports:
         """
         if not self.settings.browser:
             return None
-        from orbweaver.rendering.packed_browser import find_program
+        from orbweaver.rendering.launch import find_program
         from orbweaver.rendering.renderer import Renderer
 
         self._renderer = Renderer(find_program(self.settings.browser))

@@ -21,8 +21,7 @@ from orbweaver.cli.stack import (
 )
 
 if TYPE_CHECKING:
-    from localstack.alarms import Alarm
-    from localstack.sources import Source
+    from localstack.deployed import Alarm, Source
     from orbweaver.app.aws_ports import Ports
     from orbweaver.cli.stack import Say
     from orbweaver.frontier.queues import Depths
@@ -113,22 +112,22 @@ class ThisMachine:
             return deployed.names(environment)
 
     def sources(self, function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
-        from localstack import sources
+        from localstack import deployed
 
         with _reaching():
-            return sources.read_sources(function, environment)
+            return deployed.read_sources(function, environment)
 
     def alarms(self, stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
-        from localstack import alarms
+        from localstack import deployed
 
         with _reaching():
-            return alarms.read_alarms(stack, environment)
+            return deployed.read_alarms(stack, environment)
 
     def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
-        from localstack import sources
+        from localstack import deployed
 
         with _reaching():
-            return sources.switch(source, environment, on=on)
+            return deployed.switch(source, environment, on=on)
 
     def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
         from botocore.exceptions import BotoCoreError, ClientError

@@ -26,8 +26,7 @@ from orbweaver.model.errors import Transient
 from orbweaver.model.settings import PREFIX, Settings, SettingsError
 
 if TYPE_CHECKING:
-    from localstack.alarms import Alarm
-    from localstack.sources import Source
+    from localstack.deployed import Alarm, Source
     from orbweaver.control.crawl_queries import Status
     from orbweaver.frontier.queues import Depths
     from orbweaver.model.crawl import Crawl

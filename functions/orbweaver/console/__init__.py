@@ -9,18 +9,16 @@ because the API is stateless.
     fence          access control of the local server
     hosted         the console as a function of a stack
     users          users of the hosted console, and their permissions
-    tickets        temporary addresses for downloads and frames
     files          the files of the application
     bodies         bodies and queries of requests
     crawl_watcher  running crawls, read once for all tabs
     runs           documents about runs
-    actions        routes that the HTTP API lacks: dead letters, tables as CSV
-    downloads      tables of a run as a file
+    actions        routes that the HTTP API lacks: dead letters, tables as CSV or as a file
     dead_letters   dead letters by cause
     definitions    definitions of new crawls
     run_comparer   sections of a site, and comparison of two runs
     global_status  queues, workers, alarms, dollars and schedules of the store or stack
-    stored         stored pages, on a separate origin
+    stored         stored pages, on a separate origin, and tickets for them
 
 `static/` contains the application, without a build step. `vendor/` contains third-party files.
 """

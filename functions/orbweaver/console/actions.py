@@ -1,24 +1,30 @@
 """Routes of the console that the HTTP API lacks.
 
 On AWS, dead letters need permissions that a user's shell has, but not the API's function. A table
-as one file exceeds the maximum size of an API response.
+as one file (all pages, or the valid items of a rule) exceeds the maximum size of an API response.
+The file is complete before its first byte is sent, so a browser never saves a partial file.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol
 
 from orbweaver.api.problems import Refused
 from orbweaver.app.wiring import undertaker_of
 from orbweaver.console.dead_letters import letters_by_cause
 from orbweaver.console.definitions import forms_of, off_loop, preview_of, trial_of
-from orbweaver.console.downloads import TableFile
-from orbweaver.console.stored import StoredPage, stored_page
-from orbweaver.console.tickets import Tickets
+from orbweaver.console.stored import StoredPage, Tickets, stored_page
+from orbweaver.exporting import formats
+from orbweaver.exporting.chunk import ChunkTables, item_row, page_row
 from orbweaver.frontier.dead_letters import DeadLetterSelection
+from orbweaver.frontier.retrying import closing
 from orbweaver.frontier.stored_record import PagePart
+from orbweaver.model.columns import PAGES
 from orbweaver.model.errors import PortError
 from orbweaver.model.url import redacted
 
@@ -27,9 +33,20 @@ if TYPE_CHECKING:
     from orbweaver.console.runs import ConsolePlace, WatchedRuns
     from orbweaver.control.crawl_control import Control
     from orbweaver.control.dead_letter_admin import DeadLetterAdmin
+    from orbweaver.model.columns import Table
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+
 
 LETTERS_MAX, LETTERS_A_SECOND = 10_000, 50
 QUEUED = ("waiting", "in_work", "delayed")
+PIECE_BYTES = 256 * 1024
+TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/gzip",
+    "parquet": "application/vnd.apache.parquet",
+}
+SUFFIXES = {one.name: one.suffix for one in formats.ROWS}
 
 
 class Tables(Protocol):
@@ -159,3 +176,49 @@ class Actions:
     async def query_file(self, sql: str) -> dict[str, Any]:
         """Create a ticket for a CSV file with all rows of a query."""
         return {"ticket": self.tickets.create(Question(sql))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFile:
+    """A table to download: a rule's items, or all pages. `form` is the format, a key of `TYPES`."""
+
+    crawl: Crawl
+    rule: str | None
+    form: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.crawl.id}-{self.rule or PAGES.name}{SUFFIXES[self.form]}"
+
+    @property
+    def table(self) -> Table:
+        """The table with its columns. Raises Refused if the run has no such rule."""
+        if self.rule is None:
+            return PAGES
+        found = ChunkTables(self.crawl.id, self.crawl).items(self.rule)
+        if found is None:
+            raise Refused(400, f"{self.crawl.id} has no item rule {self.rule[:60]!a}")
+        return found
+
+    def rows(self, record: PageRecord) -> list[Mapping[str, Any]]:
+        if self.rule is None:
+            return [page_row(record)]
+        return [
+            item_row(record, item)
+            for item in record.extracted
+            if item.valid and item.table == self.rule
+        ]
+
+
+async def pieces_of(control: Control, wanted: TableFile) -> AsyncIterator[bytes]:
+    """Write the file to a temporary folder and yield its content."""
+    with TemporaryDirectory(prefix="orbweaver-") as folder:
+        writer = formats.writer(wanted.form, wanted.table, Path(folder))
+        async with closing(control.pages(wanted.crawl)) as records:
+            async for record in records:
+                for row in wanted.rows(record):
+                    writer.add(row)
+        made = await asyncio.to_thread(writer.close)
+        with made.path.open("rb") as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece

@@ -21,7 +21,7 @@ from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Problem, Refused, hea
 from orbweaver.app.store_service import answer_request
 from orbweaver.app.wiring import api_of
 from orbweaver.console import fence
-from orbweaver.console.actions import Actions, Question
+from orbweaver.console.actions import TYPES, Actions, Question, TableFile, pieces_of
 from orbweaver.console.bodies import (
     NO_NAMES,
     PAIR,
@@ -35,7 +35,6 @@ from orbweaver.console.bodies import (
     is_source,
     query_of,
 )
-from orbweaver.console.downloads import TYPES, TableFile, pieces_of
 from orbweaver.console.files import static_files
 from orbweaver.console.global_status import GlobalStatus
 from orbweaver.console.run_comparer import RunComparer

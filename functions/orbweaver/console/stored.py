@@ -1,16 +1,18 @@
-"""Stored pages, served from a separate origin (another port than the console's).
+"""Stored pages, served from a separate origin (another port than the console's), and tickets.
 
-The browser shows a page in a frame that runs no script, sends no form and fetches nothing. A
-request needs a ticket (temporary address) that the console created.
+The browser shows a page in a frame that runs no script, sends no form and fetches nothing. A frame
+and a download cannot send the token in a header. Each gets a ticket that the console created: an
+unguessable address that works once, within one minute.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -19,14 +21,15 @@ from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
 from orbweaver.model.page_record import PageRecord
 
 if TYPE_CHECKING:
-    from orbweaver.console.tickets import Tickets
     from orbweaver.model.ports import Files
+
 
 CHARSET = re.compile(r"[A-Za-z0-9._:-]{1,40}")
 PAGES = ("text/html", "application/xhtml+xml")
 TEXTS = ("text/", "application/json", "application/xml")
 NOT_KEPT = "its body is not stored: set `records.bodies` in the definition"
 NO_TEXT = "it is neither HTML nor text"
+GOOD_MS, TICKETS_MAX = 60_000, 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,3 +89,28 @@ def stored_app(tickets: Tickets, port: int, console_port: int) -> web.Applicatio
     app = web.Application()
     app.router.add_get("/{ticket}", answer)
     return app
+
+
+class Tickets:
+    """Creates tickets, and redeems each of them once."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._given: dict[str, tuple[int, Any]] = {}
+
+    def create(self, what: Any) -> str:
+        """Create a ticket for a value. If too many tickets are open, the oldest become invalid."""
+        now_ms = self._now_ms()
+        self._given = {
+            ticket: (at_ms, one)
+            for ticket, (at_ms, one) in list(self._given.items())[1 - TICKETS_MAX :]
+            if now_ms - at_ms < GOOD_MS
+        }
+        ticket = secrets.token_urlsafe(32)
+        self._given[ticket] = (now_ms, what)
+        return ticket
+
+    def redeem(self, ticket: str) -> Any | None:
+        """Return a ticket's value, or None if it is invalid, used or expired."""
+        at_ms, what = self._given.pop(ticket, (0, None))
+        return what if self._now_ms() - at_ms < GOOD_MS else None

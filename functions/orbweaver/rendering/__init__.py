@@ -5,15 +5,13 @@ that is not paused fails. So the address guard, robots.txt, slots, identity and 
 all resources of a page.
 
     task              defines rendering tasks and results, and the port that answers requests
-    request_rules     decides which requests are loaded, answered empty or refused
     asset_cache       caches scripts and styles that several pages use
     page_scripts      contains the scripts that run in pages
-    launch            finds the browser and disables its network by flags
-    packed_browser    unpacks the browser in a function's code
+    launch            finds or unpacks the browser, disables its network by flags
     process           starts, watches, kills and reaps browser processes
     protocol          sends commands and receives events over the browser's pipe
     browser           attaches to targets, pauses their requests, assigns them to pages
-    paused_requests   answers the requests of one page
+    paused_requests   decides which requests of a page are loaded, and answers them
     page_rendering    opens, waits for, reads and closes one page
     renderer          renders many pages and replaces browsers after a number of pages
 """

@@ -89,7 +89,7 @@ class RenderLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderRules:
-    """Requests that are loaded in addition to the default rules (rendering/request_rules.py)."""
+    """Requests that are loaded in addition to the default rules (rendering/paused_requests.py)."""
 
     # Resource types to load that are answered empty by default: `image`, `font`, `media`.
     load: frozenset[str] = frozenset()

@@ -52,8 +52,7 @@ from tests.memory.world import ShardItem
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
-    from localstack.alarms import Alarm
-    from localstack.sources import Source
+    from localstack.deployed import Alarm, Source
     from orbweaver.app.aws_ports import Ports
     from orbweaver.cli.stack import Say
     from orbweaver.model.http_exchange import Request

@@ -13,8 +13,7 @@ from urllib.request import url2pathname
 
 import pytest
 
-from localstack.alarms import Alarm
-from localstack.sources import Source
+from localstack.deployed import Alarm, Source
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.cli.arguments import parse
 from orbweaver.cli.commands import console

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from orbweaver.cli.live.interpolation import SPAN_MS_MAX, ViewInterpolator
+from orbweaver.cli.live.screen import SPAN_MS_MAX, ViewInterpolator
 from orbweaver.control.progress.status import ProgressMeter
 from orbweaver.model.crawl import State
 from tests.unit.cli.views import reading_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localstack.sources import Source
+from localstack.deployed import Source
 from orbweaver.cli.commands.workers import STEPS_MAX
 from orbweaver.cli.stack import RENDERER
 from tests.unit.cli.fakes import OUTPUTS, RENDERER_FUNCTION, Machine, Stage

@@ -17,7 +17,7 @@ from orbweaver.console.actions import Actions
 from orbweaver.console.crawl_watcher import CrawlWatcher, MeteredReadings
 from orbweaver.console.runs import WatchedRuns
 from orbweaver.console.server import serving
-from orbweaver.console.tickets import Tickets
+from orbweaver.console.stored import Tickets
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.settings import Settings

@@ -11,7 +11,7 @@ from orbweaver.app.wiring import api_of
 from orbweaver.console.fence import fence_at, headers_of, headers_of_stored
 from orbweaver.console.files import static_files
 from orbweaver.console.server import ConsoleServer
-from orbweaver.console.tickets import GOOD_MS, TICKETS_MAX, Tickets
+from orbweaver.console.stored import GOOD_MS, TICKETS_MAX, Tickets
 from orbweaver.model.crawl import State
 from tests.unit.console.stage import BEARER, RUN, TOKEN, opened
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from localstack import alarms, cdk
+from localstack import cdk, deployed
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def cloudwatch(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
     indirect=True,
 )
 def test_alarms_of_stack_start_with_raised_ones() -> None:
-    found = alarms.read_alarms("Orbweaver", {})
+    found = deployed.read_alarms("Orbweaver", {})
     assert found is not None
     assert [(one.name, one.state) for one in found] == [
         ("WorkerErrors", "ALARM"),
@@ -73,11 +73,11 @@ def test_alarms_of_stack_start_with_raised_ones() -> None:
 @pytest.mark.usefixtures("cloudwatch")
 @pytest.mark.parametrize("cloudwatch", [Watched(error="AccessDenied")], indirect=True)
 def test_denied_alarms_are_none() -> None:
-    assert alarms.read_alarms("Orbweaver", {}) is None
+    assert deployed.read_alarms("Orbweaver", {}) is None
 
 
 @pytest.mark.usefixtures("cloudwatch")
 @pytest.mark.parametrize("cloudwatch", [Watched(error="InternalFailure")], indirect=True)
 def test_failed_alarm_read_is_error_with_stack_name() -> None:
     with pytest.raises(LocalStackError, match="alarms of Orbweaver"):
-        alarms.read_alarms("Orbweaver", {})
+        deployed.read_alarms("Orbweaver", {})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localstack import amend, assembly, removal
+from localstack import assembly, cdk, removal
 from localstack.errors import LocalStackError
 
 
@@ -16,4 +16,4 @@ def test_amend_of_failed_stack_names_missing_resources(monkeypatch: pytest.Monke
     monkeypatch.setattr(assembly, "stack_of", lambda _: ("Some", template))
     monkeypatch.setattr(removal, "resources_of", lambda *_: [])
     with pytest.raises(LocalStackError, match=r"lacks Worker.*orbweaver destroy"):
-        amend.apply(Path(), pytest.fail)
+        cdk.amend(Path(), pytest.fail)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localstack.doctor import registry
+from localstack.doctor import examine
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/aws-assumptions.md"
@@ -39,7 +39,7 @@ def test_line_names_existing_modules_and_tests(row: list[str]) -> None:
         assert re.search(rf"def {name}\(", (ROOT / path).read_text()), (path, name)
 
 
-CHECKS = registry.checks()
+CHECKS = examine.checks()
 
 
 def test_checks_have_unique_id_and_known_assumptions() -> None:

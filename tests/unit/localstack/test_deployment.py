@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 
 import app
 from app import metadata
-from localstack import cdk, concurrency, deployed, deployment, sources
+from localstack import cdk, concurrency, deployed, deployment
 from localstack.errors import LocalStackError
 
 AWS = {"AWS_REGION": "eu-central-1"}
@@ -250,7 +250,7 @@ def test_event_sources_of_all_pages_are_listed(account: Account) -> None:
     account.put(
         "lambda", "list_event_source_mappings", page, {"FunctionName": WORKER, "Marker": "more"}
     )
-    found = sources.read_sources(WORKER, AWS)
+    found = deployed.read_sources(WORKER, AWS)
     assert [(source.queue, source.state) for source in found] == [
         (QUEUES[0], "Enabled"),
         (QUEUES[1], "Disabled"),
@@ -259,15 +259,15 @@ def test_event_sources_of_all_pages_are_listed(account: Account) -> None:
 
 
 def test_denied_switch_is_error_and_busy_one_is_retried(account: Account) -> None:
-    source = sources.Source(id="1", queue="crawl", state="Enabled")
+    source = deployed.Source(id="1", queue="crawl", state="Enabled")
     account.put("lambda", "update_event_source_mapping", "ResourceInUseException")
-    assert not sources.switch(source, AWS, on=False)
+    assert not deployed.switch(source, AWS, on=False)
     account.put("lambda", "update_event_source_mapping", "AccessDeniedException")
     with pytest.raises(LocalStackError, match="Cannot switch crawl"):
-        sources.switch(source, AWS, on=False)
+        deployed.switch(source, AWS, on=False)
     account.put("lambda", "list_event_source_mappings", "AccessDeniedException")
     with pytest.raises(LocalStackError, match="Cannot list the event sources"):
-        sources.read_sources(WORKER, AWS)
+        deployed.read_sources(WORKER, AWS)
 
 
 # --- stacks -------------------------------------------------------------------------------------

@@ -20,14 +20,14 @@ from moto import mock_aws
 
 from infra.config import Config
 from localstack import cdk, layout, removal
-from localstack.doctor import examine, masking, own, registry
+from localstack.doctor import examine, own, reads
 from localstack.doctor.ground import Check, Finding, Ground, Result, passed
 from localstack.doctor.script import VERBS, Script, parsed
 from localstack.errors import LocalStackError
 
 REGION = "eu-west-1"
 ENVIRONMENT = {"AWS_REGION": REGION}
-CHECKS = {check.id: check for check in registry.checks()}
+CHECKS = {check.id: check for check in examine.checks()}
 
 
 def client(service: str) -> Any:
@@ -94,7 +94,7 @@ def test_table_steps_name_known_operations_parameters_and_expressions() -> None:
     for step in (step for check in CHECKS.values() for step in check.steps):
         verb, _, rest = step.partition(" ")
         if verb == "run":
-            assert rest in registry.FUNCTIONS
+            assert rest in examine.FUNCTIONS
         if verb in ("run", "empty", "hide", "pause", "skip"):
             continue
         words = rest if verb in VERBS else step
@@ -255,7 +255,7 @@ def check(run: Callable[[Ground], Finding], **options: Any) -> Check:
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[Check]:
     """Run only the checks of the test, in an account without a stack."""
     found: list[Check] = []
-    monkeypatch.setattr(registry, "checks", lambda: tuple(found))
+    monkeypatch.setattr(examine, "checks", lambda: tuple(found))
     monkeypatch.setattr(examine, "_look", lambda _ground: None)
     return found
 
@@ -380,4 +380,4 @@ def test_doctor_stack_is_removed_whole_with_workers_off() -> None:
     ],
 )
 def test_masking_hides_ids_arns_keys_and_addresses(text: str, masked: str) -> None:
-    assert masking.everything({"a": [text]}) == {"a": [masked]}
+    assert reads.everything({"a": [text]}) == {"a": [masked]}

@@ -19,7 +19,7 @@ from botocore.stub import Stubber
 from infra.config import Config
 from infra.retention import kept_d
 from localstack import removal
-from localstack.doctor import registry
+from localstack.doctor import examine
 from localstack.doctor.ground import Ground, Result
 
 REGION = "eu-west-1"
@@ -120,7 +120,7 @@ def conditioned(*conditions: str) -> Answers:
 
 
 BEGUN = "REPORT RequestId: x Duration: 1.0 ms Billed Duration: 412 ms Init Duration: 398.4 ms"
-CHECKS = {check.id: check for check in registry.checks()}
+CHECKS = {check.id: check for check in examine.checks()}
 CASES: list[tuple[str, Answers, Answers, Result]] = [
     ("functions.retries", retried(2), retried(0), Result.FAILED),
     ("functions.init", reported(BEGUN), reported("REPORT"), Result.SKIPPED),

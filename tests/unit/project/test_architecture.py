@@ -37,9 +37,7 @@ ACTORS = frozenset(
     f"{room}.{name}"
     for room, names in {
         "model": "settings turns",
-        "rendering": (
-            "browser launch packed_browser page_rendering paused_requests process protocol renderer"
-        ),
+        "rendering": ("browser launch page_rendering paused_requests process protocol renderer"),
         "politeness": "host_health pacer robots_cache",
         "frontier": "retrying stored_record",
         "budget": "reservation",

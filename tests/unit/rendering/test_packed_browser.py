@@ -16,12 +16,12 @@ import pytest
 
 from orbweaver.model.compression import zstd_module
 from orbweaver.model.settings import INSTALLED, SettingsError
-from orbweaver.rendering.launch import environment_of
-from orbweaver.rendering.packed_browser import (
+from orbweaver.rendering.launch import (
     ARCHIVE,
     MANIFEST,
     BrowserUnusable,
     PackedBrowser,
+    environment_of,
     find_program,
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.rendering.request_rules import (
+from orbweaver.rendering.paused_requests import (
     Handling,
     RequestOrigin,
     empty_answer,

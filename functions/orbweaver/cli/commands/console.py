@@ -41,7 +41,7 @@ async def console(arguments: argparse.Namespace, around: CliContext) -> int:
     from orbweaver.console.crawl_watcher import CrawlWatcher, MeteredReadings
     from orbweaver.console.runs import WatchedRuns
     from orbweaver.console.server import PlaceTaken, serving
-    from orbweaver.console.tickets import Tickets
+    from orbweaver.console.stored import Tickets
 
     host, port = _place(arguments.listen)
     token = secrets.token_urlsafe(32)

@@ -2,7 +2,7 @@
 
 Without `--full` it writes nothing to AWS. With `--full` it writes only to a stack that it deploys
 and removes. It prints a line per check, then a fix for each failed check. The report contains no
-secrets (localstack/doctor/masking.py), so it can be shared.
+secrets (localstack/doctor/reads.py), so it can be shared.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from orbweaver.cli.stack import (
 from orbweaver.cli.store import store_of
 
 if TYPE_CHECKING:
-    from localstack.sources import Source
+    from localstack.deployed import Source
 
 STEPS_MAX = 120
 STEP_S = 1.0

@@ -105,7 +105,7 @@ class Panel(Display):
     ) -> None:
         from rich.console import Console
 
-        from orbweaver.cli.live.interpolation import ViewInterpolator
+        from orbweaver.cli.live.screen import ViewInterpolator
 
         # Console takes NO_COLOR and TERM from the environment, and the size if the terminal does
         # not report it.

@@ -3,24 +3,30 @@
 The screen does not scroll: it has at most the terminal's columns and rows. A block has several
 sizes, each with a rank. While all blocks together are too high, the block whose current size has
 the highest rank shrinks to its next size. All information is also readable without colours.
+
+Numbers are interpolated. Otherwise they jump, because a commit has many URLs. Shown values are
+between the last two readings whose number of done URLs differs. They change from one to the other
+in about the time between these readings, so they lag by that time. If the crawl has ended, is
+paused or completed no URL for a while, the last reading is shown without interpolation.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from rich.text import Text
 
 from orbweaver.cli import text
 from orbweaver.cli.live import lines as words
-from orbweaver.control.progress.hosts import HostAvailability, HostRow
+from orbweaver.control.progress.hosts import HostAvailability, HostRow, rows_of
 from orbweaver.control.progress.rates import BAR_MS
-from orbweaver.control.progress.status import View
-from orbweaver.model.crawl import State
+from orbweaver.control.progress.spending import budgets_of
+from orbweaver.control.progress.status import WORKING, View
+from orbweaver.model.crawl import Counters, State
 from orbweaver.model.outcome import Outcome
 
 # Maximum width, because longer lines are hard to read.
@@ -56,6 +62,9 @@ NEARLY = 0.9
 HEAD = ("host", "done", "queued", "failed", "paced at", "next request")
 # A size of a block: its rank, and its lines.
 Size: TypeAlias = tuple[int, tuple[Text, ...]]
+# Maximum time between two readings that are interpolated.
+SPAN_MS_MAX = 8_000
+EARLY = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,3 +320,57 @@ def _cell(height: int | None, line: int) -> str:
     if height is None:
         return " " if line else UNSEEN
     return EIGHTHS[min(STEPS, max(0, height - line * STEPS))]
+
+
+class ViewInterpolator:
+    """Interpolates the numbers between successive views."""
+
+    def __init__(self) -> None:
+        self._from: Mapping[str, int] = {}
+        self._to: Mapping[str, int] | None = None
+        self._done = 0
+        self._began_ms = 0
+        self._span_ms = 0
+
+    def show(self, view: View) -> View:
+        now_ms, total = view.now_ms, view.total
+        if view.crawl.state not in WORKING:
+            self._to = None
+            return view
+        done = view.reading.status.counters.done
+        if self._to is None:
+            self._from, self._began_ms, self._span_ms = total, now_ms, 0
+        elif done != self._done:
+            shown, apart_ms = self._at(now_ms), now_ms - self._began_ms
+            glides = 0 < apart_ms <= SPAN_MS_MAX
+            self._from, self._began_ms = (shown if glides else total), now_ms
+            # If this reading came early, the next reading still comes after about the usual
+            # interval.
+            self._span_ms = max(apart_ms, round(self._span_ms * EARLY)) if glides else 0
+        self._to, self._done = total, done
+        return _with(view, self._at(now_ms))
+
+    def _at(self, now_ms: int) -> Mapping[str, int]:
+        to, passed_ms = self._to or {}, now_ms - self._began_ms
+        if passed_ms >= self._span_ms:
+            return to
+        old, share = self._from, max(0, passed_ms) / self._span_ms
+        return {
+            key: old.get(key, 0) + int((number - old.get(key, 0)) * share)
+            for key, number in to.items()
+        }
+
+
+def _with(view: View, total: Mapping[str, int]) -> View:
+    if total == view.total:
+        return view
+    status = view.reading.status
+    counters = Counters(shards=status.counters.shards, total=total)
+    status = replace(status, counters=counters)
+    hosts = rows_of(status, view.reading.hosts)
+    return replace(
+        view,
+        reading=replace(view.reading, status=status),
+        hosts=hosts,
+        budgets=budgets_of(status, hosts),
+    )

@@ -27,8 +27,16 @@ from typing import Any, BinaryIO
 
 from orbweaver.cli import text
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.query.cells import distinct, format_cell, is_number
-from orbweaver.cli.query.duckdb import Answer, QueryBounds, referenced_tables, referred, run_query
+from orbweaver.cli.query.duckdb import (
+    Answer,
+    QueryBounds,
+    distinct,
+    format_cell,
+    is_number,
+    referenced_tables,
+    referred,
+    run_query,
+)
 from orbweaver.cli.query.tables import Sheet
 from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END, cell_of
 

@@ -22,8 +22,7 @@ from orbweaver.cli.command import command, option, stack_options
 from orbweaver.cli.context import CliContext, shown
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.query import duckdb, tables
-from orbweaver.cli.query.cells import as_json, distinct, format_cell, is_number
-from orbweaver.cli.query.duckdb import Answer
+from orbweaver.cli.query.duckdb import Answer, as_json, distinct, format_cell, is_number
 from orbweaver.cli.query.saved import saved
 from orbweaver.cli.query.tables import Sheet
 from orbweaver.cli.session import chosen
