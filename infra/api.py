@@ -24,7 +24,7 @@ from infra.program import Needs, Program, Site, allow, log_group, sending
 from orbweaver.api.problems import CONTENT_TYPE, GATEWAY, TITLES
 from orbweaver.api.requests import SEEDS_FOLDER
 from orbweaver.api.routes import OPERATIONS
-from orbweaver.control.json_schema import required_fields
+from orbweaver.control.json_reader import required_fields
 from orbweaver.exporting.manifest import PREFIX as EXPORTS
 from orbweaver.frontier.body_file import PREFIX as BODIES
 

@@ -22,13 +22,12 @@ from botocore.exceptions import ClientError
 
 from localstack import layout
 from localstack.errors import LocalStackError
-from localstack.retained import resource_exists
+from localstack.removal import resource_exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from localstack.removal import Say
-    from localstack.retained import Lend
+    from localstack.removal import Lend, Say
 
     Left = dict[str, dict[str, str]]  # logical id to identifiers, in the format of `cdk import`
 

@@ -30,12 +30,12 @@ from botocore.parsers import ResponseParserError
 
 from localstack import adoption, assembly, installed, layout, processes, removal
 from localstack.errors import LocalStackError, aws_errors
-from localstack.retained import BUCKET
+from localstack.removal import BUCKET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from localstack.retained import Lend
+    from localstack.removal import Lend
 
     Say = Callable[[str], None]
 

@@ -4,16 +4,24 @@ The context of the last deployment is kept, except for keys that are given again
 removes a key, so that cdk.json or the default applies. `reset` removes all. If the workers are
 switched off, they remain off, unless `worker_enabled` is given. Concurrency limits are never kept,
 because each deployment checks the account again.
+
+A new account has a Lambda concurrency of ten. If event sources could use all of it, the API would
+be throttled. Limits that the deployment's command or cdk.json sets are not changed, with a warning
+if they are too high. All other limits share the remaining concurrency, at least two each (an event
+source's minimum). A fifth of the concurrency is left for functions without a limit: API, starter,
+notifier.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from localstack import cdk, concurrency, deployed, layout
+from botocore.exceptions import BotoCoreError, ClientError
+
+from localstack import cdk, deployed, layout
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstack.cdk import Say
+
 
 # Context key for the settings to keep, as in app.py.
 KEY = "orbweaver:context"
@@ -31,6 +40,10 @@ MARK, EXISTS, NEW = cdk.MARK, "exists", "new"
 ENABLED = "worker_enabled"
 WORKER = "WorkerFunction"
 TRIES, PAUSE_S = 30, 1.0
+SUFFIX, RENDERER, RENDERING = "_concurrency_max", "renderer_", "rendering"
+LEAST = 2
+ROOM_MIN, ROOM_MAX = 3, 50
+QUOTA = "Service Quotas, AWS Lambda, Concurrent executions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +89,7 @@ def plan(
         context[ENABLED] = "no"
         told.append("the workers are switched off and stay off: `orbweaver workers on`")
     if not cdk.is_emulator(environment):
-        chosen, said = concurrency.choose_from_account(environment, {**_file(root), **wanted})
+        chosen, said = choose_from_account(environment, {**_file(root), **wanted})
         context |= chosen
         told += said
     if {key: value for key, value in context.items() if key not in NEVER} != wanted:
@@ -172,3 +185,77 @@ def _switch(function: str, environment: Mapping[str, str], *, on: bool) -> None:
                 f"The event source of {source.queue} takes no update: run"
                 f" `orbweaver workers {'on' if on else 'off'}`"
             )
+
+
+def default_limits(*, renders: bool) -> dict[str, int]:
+    """Return the default of each concurrency limit, by context key (`worker_concurrency_max`, …).
+
+    `renders`: include the limit of the renderer.
+    """
+    from infra.config import Config
+
+    return {
+        item.name: int(str(item.default))
+        for item in fields(Config)
+        if item.metadata and item.name.endswith(SUFFIX)
+        if renders or not item.name.startswith(RENDERER)
+    }
+
+
+def choose_from_account(
+    environment: Mapping[str, str], given: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Read the account's concurrency, and choose limits that fit into it.
+
+    Returns the chosen limits, and messages for the user. `given` are the settings of the
+    deployment.
+    """
+    try:
+        with cdk.client("lambda", environment) as client:
+            found = client.get_account_settings()["AccountLimit"]
+    except (BotoCoreError, ClientError) as error:
+        return {}, [f"Lambda's quota cannot be read ({error}): the usual limits stay"]
+    quota = int(found["UnreservedConcurrentExecutions"])
+    limits = default_limits(renders=given.get(RENDERING) == "yes")
+    return choose(quota, limits, {key: value for key, value in given.items() if key in limits})
+
+
+def choose(
+    quota: int, limits: Mapping[str, int], given: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Choose limits that fit into the account's concurrency `quota`.
+
+    `limits` are the defaults, `given` the limits that the user has set. Returns the limits to
+    change, and messages for the user.
+    """
+    room = min(ROOM_MAX, max(ROOM_MIN, quota // 5))
+    fixed = {key: int(value) for key, value in given.items() if value.isdecimal()}
+    free = {key: value for key, value in limits.items() if key not in given}
+    said = [f"Lambda runs up to {quota:,} functions at once in this account and region"]
+    if sum(fixed.values()) + sum(free.values()) + room <= quota:
+        return {}, said
+    chosen = _share_out(quota - room - sum(fixed.values()), free)
+    if chosen:
+        words = ", ".join(f"{key}={value}" for key, value in chosen.items())
+        said.append(f"so that the API keeps some of them: {words}; for more see {QUOTA}")
+    total = sum(fixed.values()) + sum(chosen.values())
+    if fixed and total + room > quota:
+        words = ", ".join(f"{key}={value}" for key, value in fixed.items())
+        said.append(
+            f"warning: {words} as given: all limits together are {total:,}, which leaves"
+            f" {max(0, quota - total):,} for API and others; they may be throttled"
+        )
+    return {key: str(value) for key, value in chosen.items()}, said
+
+
+def _share_out(spare: int, limits: Mapping[str, int]) -> dict[str, int]:
+    """Divide `spare` in proportion to `limits`.
+
+    Each gets at least `LEAST` and at most its limit.
+    """
+    total = sum(limits.values()) or 1
+    shares = {key: min(limit, max(LEAST, spare * limit // total)) for key, limit in limits.items()}
+    while sum(shares.values()) > spare and max(shares.values(), default=0) > LEAST:
+        largest = max(shares, key=lambda key: shares[key])
+        shares[largest] -= 1
+    return shares

@@ -14,11 +14,11 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.config import Config
-from localstack import cdk, concurrency, deployed, removal
+from localstack import cdk, deployed, deployment, removal
 from localstack.doctor.ground import Finding, Ground, Seen, failed, judged, passed, skipped
 from localstack.doctor.script import Script
 from localstack.errors import LocalStackError
-from localstack.retained import BUCKET, TABLE
+from localstack.removal import BUCKET, TABLE
 from orbweaver.model.address_policy import THIS_MACHINE
 
 STACK = "OrbweaverDoctor"
@@ -58,7 +58,7 @@ def deploy(script: Script) -> Seen | Finding:
     ground.resources = tuple(removal.resources_of(STACK, ground.lend))
     # An emulator's CloudFormation enables event sources, even if the template disables them.
     is_off = switch(ground, on=False)
-    limits = concurrency.default_limits(renders=ground.config.renders)
+    limits = deployment.default_limits(renders=ground.config.renders)
     seen = {key: getattr(ground.config, key) for key in limits}
     return {"resources": len(ground.resources), **seen, "workers_off": is_off}
 

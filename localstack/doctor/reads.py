@@ -16,10 +16,10 @@ from typing import Any
 import boto3
 
 from infra.config import Config
-from localstack import concurrency, deployed, layout
+from localstack import deployed, deployment, layout
 from localstack.doctor.ground import Finding, Seen, failed, judged, safe, skipped
 from localstack.doctor.script import Script
-from localstack.retained import BUCKET, TABLE
+from localstack.removal import BUCKET, TABLE
 
 REGION = re.compile(r"[a-z]{2}(-[a-z]{2,12}){1,3}-\d")
 SERVICES = (
@@ -86,14 +86,14 @@ def quota(script: Script) -> Finding:
     ground = script.ground
     limits = ground.call("lambda.get_account_settings")["AccountLimit"]
     free = int(limits["UnreservedConcurrentExecutions"])
-    keys = concurrency.default_limits(renders=ground.config.renders)
+    keys = deployment.default_limits(renders=ground.config.renders)
     wanted = {key: int(getattr(ground.config, key)) for key in keys}
     given = {key: str(value) for key, value in wanted.items() if key in ground.given}
     # Each deployment chooses the limits that the user has not given.
-    chosen, _ = concurrency.choose(free, wanted, given)
+    chosen, _ = deployment.choose(free, wanted, given)
     total = sum((wanted | {key: int(value) for key, value in chosen.items()}).values())
     why = f"the stack's limits add up to {total:,}, and Lambda's quota is {free:,}"
-    fits = total + concurrency.ROOM_MIN <= free
+    fits = total + deployment.ROOM_MIN <= free
     return judged([] if fits else [why], quota=free, limits=total)
 
 

@@ -25,9 +25,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from orbweaver.adapters.dynamodb.table import to_item
-from orbweaver.api.openapi import document
 from orbweaver.api.requests import CRAWL_EXAMPLE
-from orbweaver.api.routes import OPERATIONS
+from orbweaver.api.routes import OPERATIONS, document
 from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl
 from tests.e2e.caller import Caller, undisturbed

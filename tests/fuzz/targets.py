@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.web.headers import response_headers
-from orbweaver.control import cursor, definition
-from orbweaver.control.definition_items import ITEMS
+from orbweaver.api import requests
+from orbweaver.control import definition
+from orbweaver.control.definition_keys import ITEMS
 from orbweaver.extraction import css, json_ld
 from orbweaver.extraction.extract import extract
 from orbweaver.frontier import envelope, messages, warc
@@ -190,10 +191,10 @@ def _message(data: bytes) -> None:
 
 def _cursor(data: bytes) -> None:
     # One with the correct checksum, which anybody can compute, then one as given.
-    forged = urlsafe_b64encode(cursor._sum(LISTING, data) + data).rstrip(b"=").decode()
-    with suppress(cursor.CursorError):
-        cursor.decode(LISTING, forged, ("", 0, ""))
-    cursor.decode(LISTING, _text(data), ("", 0, ""))
+    forged = urlsafe_b64encode(requests._sum(LISTING, data) + data).rstrip(b"=").decode()
+    with suppress(requests.CursorError):
+        requests.decode(LISTING, forged, ("", 0, ""))
+    requests.decode(LISTING, _text(data), ("", 0, ""))
 
 
 def _headers(data: bytes) -> None:
@@ -381,7 +382,7 @@ TARGETS = {
         Target(
             name="cursor",
             run=_cursor,
-            raises=(cursor.CursorError,),
+            raises=(requests.CursorError,),
             bytes_max=64 * KB,
             fragments=(b"A", b"=", b"-_", b"\xff", b"W10", b"["),
         ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.config import Config
-from localstack.retained import KINDS, PARTS
+from localstack.removal import KINDS, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -23,8 +23,7 @@ from botocore.exceptions import ClientError
 from infra import node
 from localstack import adoption, assembly, cdk, emulator, layout, processes, removal
 from localstack.errors import LocalStackError
-from localstack.removal import Resource
-from localstack.retained import BUCKET
+from localstack.removal import BUCKET, Resource
 from orbweaver.cli.main import main
 
 EMULATOR = layout.client_environment("http://127.0.0.1:1")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.console.crawl_watcher import CrawlRead
+from orbweaver.console.runs import CrawlRead
 from orbweaver.model.errors import Transient
 from tests import browser
 from tests.unit.console.stage import RUN, TOKEN, opened

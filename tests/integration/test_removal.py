@@ -18,9 +18,8 @@ from moto import mock_aws
 
 from localstack import adoption, cdk, layout, removal
 from localstack.errors import LocalStackError
-from localstack.removal import Resource
-from localstack.retained import ACCOUNT as SETTING
-from localstack.retained import BUCKET, GROUP, KEY, POOL, ROLE, TABLE
+from localstack.removal import ACCOUNT as SETTING
+from localstack.removal import BUCKET, GROUP, KEY, POOL, ROLE, TABLE, Resource
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from localstack import cdk
 from localstack.doctor import examine
 from localstack.doctor.ground import Ground
-from localstack.retained import BUCKET, TABLE
+from localstack.removal import BUCKET, TABLE
 from orbweaver.cli.stack import NAMES
 
 OUTPUTS = (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from orbweaver.control.crawl_spec import CrawlSpec
-from orbweaver.control.definition_items import ITEMS
+from orbweaver.control.definition_keys import ITEMS
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.extraction.convert import UnfitValue, read
 from orbweaver.extraction.css import found, parsed

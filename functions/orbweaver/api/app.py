@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 
 from orbweaver.api.context import HandlerContext, Reply
-from orbweaver.api.openapi import document, header_name
 from orbweaver.api.problems import CONTENT_TYPE, PROBLEMS, Refused, headers_of, problem_of
-from orbweaver.api.routes import OPERATIONS, Operation
-from orbweaver.control.cursor import CursorError
+from orbweaver.api.requests import CursorError
+from orbweaver.api.routes import OPERATIONS, Operation, document, header_name
 from orbweaver.control.definition import DefinitionError, DefinitionProblem
-from orbweaver.control.json_reader import document_of, read, read_texts
-from orbweaver.control.json_schema import hints_of
+from orbweaver.control.json_reader import document_of, hints_of, read, read_texts
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.event_handler.exceptions import NotFoundError

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
+from orbweaver.api import requests
 from orbweaver.api.context import HandlerContext, Reply
 from orbweaver.api.problems import FLAWS_MAX, Part, Refused
 from orbweaver.api.requests import (
@@ -46,7 +47,6 @@ from orbweaver.api.responses import (
     Run,
     Runs,
 )
-from orbweaver.control import cursor
 from orbweaver.control.crawl_control import Status
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, lines_of, parse, read
 from orbweaver.control.definition import check as definition_problems
@@ -95,12 +95,12 @@ async def listed(means: HandlerContext, *, query: Listing) -> Reply:
     listing = ("crawls", query.state or "")
     crawls = [crawl for crawl in await means.crawls.list() if query.state in (None, crawl.state)]
     if query.cursor is not None:
-        place = cursor.decode(listing, query.cursor, (0, ""))
+        place = requests.decode_cursor(listing, query.cursor, (0, ""))
         crawls = [crawl for crawl in crawls if (-crawl.started_at_ms, crawl.id) > place]
     shown = crawls[: query.limit]
     following = None
     if len(crawls) > len(shown):
-        following = cursor.encode(listing, (-shown[-1].started_at_ms, shown[-1].id))
+        following = requests.encode_cursor(listing, (-shown[-1].started_at_ms, shown[-1].id))
     return Reply(status=200, body=Runs(crawls=tuple(map(Run.build, shown)), next=following))
 
 
@@ -123,7 +123,7 @@ async def overview(means: HandlerContext, *, query: Overviewed) -> Reply:
         fits = [crawl for crawl in fits if first[crawl.name] is crawl]
     total = len(fits)
     if query.cursor is not None:
-        place = cursor.decode(listing, query.cursor, (0, 0, ""))
+        place = requests.decode_cursor(listing, query.cursor, (0, 0, ""))
         fits = [crawl for crawl in fits if _place(crawl) > place]
     shown = fits[: query.limit]
     found = await all_of(map(means.crawls.counters, shown), READ_AT_ONCE)
@@ -136,7 +136,7 @@ async def overview(means: HandlerContext, *, query: Overviewed) -> Reply:
         rows.append(OverviewRow(progress=progress, runs=runs[crawl.name], less_percent=less))
     following = None
     if len(fits) > len(shown):
-        following = cursor.encode(listing, _place(shown[-1]))
+        following = requests.encode_cursor(listing, _place(shown[-1]))
     return Reply(status=200, body=OverviewList(crawls=tuple(rows), total=total, next=following))
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from orbweaver.api import requests
 from orbweaver.api.context import HandlerContext, Reply
 from orbweaver.api.requests import Asking, Exported, Items, OfCrawl, Records, Texts, YesNo
 from orbweaver.api.responses import (
@@ -28,7 +29,6 @@ from orbweaver.api.responses import (
     Rows,
     row_of,
 )
-from orbweaver.control import cursor
 from orbweaver.exporting.manifest import PREFIX, File, days_between, decode_manifest, manifest_path
 from orbweaver.frontier.retrying import all_of, closing
 from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
@@ -88,7 +88,7 @@ async def walk(
     `size_of` returns the bytes that a selected value adds to the response.
     """
     first: Place = ("", 0, "")
-    day, shard, after = cursor.decode(listing, query.cursor, first)
+    day, shard, after = requests.decode_cursor(listing, query.cursor, first)
     places = (
         (one, number)
         for one in means.control.days(crawl)
@@ -107,10 +107,10 @@ async def walk(
                 size += sum(map(size_of, picked))
                 enough = len(found) >= query.limit or read >= ROWS_READ_MAX
                 if enough or size >= ANSWER_BYTES_MAX:
-                    return found, cursor.encode(listing, (day, shard, key))
+                    return found, requests.encode_cursor(listing, (day, shard, key))
         after = ""
     left = next(places, None)
-    return found, None if left is None else cursor.encode(listing, (*left, ""))
+    return found, None if left is None else requests.encode_cursor(listing, (*left, ""))
 
 
 async def explain(means: HandlerContext, *, query: Asking) -> Reply:
@@ -164,7 +164,7 @@ async def texts(means: HandlerContext, *, path: OfCrawl, query: Texts) -> Reply:
             if before is not None and size > ANSWER_BYTES_MAX:
                 return Reply(status=200, body=FoundTexts(texts=tuple(found), next=before))
             found.append(one)
-            before = cursor.encode(listing, place)
+            before = requests.encode_cursor(listing, place)
     return Reply(status=200, body=FoundTexts(texts=tuple(found), next=following))
 
 
@@ -188,7 +188,7 @@ async def exports(means: HandlerContext, *, path: OfCrawl, query: Exported) -> R
     """List the exported files of a crawl, each with a link that is valid for 15 minutes."""
     crawl = await means.crawl(path.id)
     listing = ("exports", crawl.id)
-    first, after = cursor.decode(listing, query.cursor, ("", ""))
+    first, after = requests.decode_cursor(listing, query.cursor, ("", ""))
     last_ms = crawl.ended_ms(means.clock.now_ms())
     days = [day for day in days_between(crawl.started_at_ms, last_ms) if day >= first]
     found: list[ExportedFile] = []
@@ -197,11 +197,11 @@ async def exports(means: HandlerContext, *, path: OfCrawl, query: Exported) -> R
             if day == first and file.path <= after:
                 continue
             if len(found) == query.limit:
-                here = cursor.encode(listing, (found[-1].day, found[-1].path))
+                here = requests.encode_cursor(listing, (found[-1].day, found[-1].path))
                 return Reply(status=200, body=ExportedFiles(files=tuple(found), next=here))
             found.append(await _exported(means, day, file))
     left = days[DAYS_READ_MAX:]
-    following = cursor.encode(listing, (left[0], "")) if left else None
+    following = requests.encode_cursor(listing, (left[0], "")) if left else None
     return Reply(status=200, body=ExportedFiles(files=tuple(found), next=following))
 
 

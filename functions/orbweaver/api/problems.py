@@ -14,7 +14,7 @@ from typing import Annotated
 from orbweaver.control.crawl_spec import PlanError
 from orbweaver.control.definition import DefinitionError
 from orbweaver.control.definition import DefinitionProblem as Flaw
-from orbweaver.control.json_schema import Fits
+from orbweaver.control.json_reader import Fits
 from orbweaver.model.errors import Conflict, ControlError, StoredNewer, Transient, UnknownCrawl
 from orbweaver.model.version import REMEDY
 

@@ -8,7 +8,7 @@ from orbweaver.api.problems import Part
 from orbweaver.budget.billing_units import units_of
 from orbweaver.budget.prices import charged, metered, spent
 from orbweaver.control.crawl_control import Status
-from orbweaver.control.json_schema import Fits, schema_of_fields
+from orbweaver.control.json_reader import Fits, schema_of_fields
 from orbweaver.diagnostics.explanation import Explanation
 from orbweaver.diagnostics.host_status import HostView
 from orbweaver.diagnostics.refusal_report import Requests, Skipped, Spared

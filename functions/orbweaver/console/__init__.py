@@ -11,8 +11,7 @@ because the API is stateless.
     users          users of the hosted console, and their permissions
     files          the files of the application
     bodies         bodies and queries of requests
-    crawl_watcher  running crawls, read once for all tabs
-    runs           documents about runs
+    runs           documents about runs; running crawls, read once for all tabs
     actions        routes that the HTTP API lacks: dead letters, tables as CSV or as a file
     dead_letters   dead letters by cause
     definitions    definitions of new crawls

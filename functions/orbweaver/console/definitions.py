@@ -16,9 +16,8 @@ from orbweaver.api.problems import Refused
 from orbweaver.app.wiring import previewing
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, check, parse, read
 from orbweaver.control.definition_lines import document_in, line_of, lines_of_keys, toml_of
-from orbweaver.control.rule_trial import RuleTrial
+from orbweaver.control.rule_trial import RuleTrial, StoredReader
 from orbweaver.control.spec_checks import crawl_of
-from orbweaver.control.stored_reading import StoredReader
 from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:

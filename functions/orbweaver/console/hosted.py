@@ -36,10 +36,9 @@ from orbweaver.console.bodies import (
     is_source,
     query_of,
 )
-from orbweaver.console.crawl_watcher import CrawlWatcher, MeteredReadings
 from orbweaver.console.files import static_files
 from orbweaver.console.global_status import GlobalStatus
-from orbweaver.console.runs import WatchedRuns
+from orbweaver.console.runs import CrawlWatcher, MeteredReadings, WatchedRuns
 from orbweaver.console.users import ConsoleUser, SignIn, user_of
 from orbweaver.control.progress.reader import StatusReader
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from orbweaver.api.problems import Refused
-from orbweaver.control.stored_reading import StoredReader
+from orbweaver.control.rule_trial import StoredReader
 from orbweaver.diagnostics.run_comparison import (
     ComparedPage,
     PageDifference,

@@ -8,8 +8,7 @@ all resources of a page.
     asset_cache       caches scripts and styles that several pages use
     page_scripts      contains the scripts that run in pages
     launch            finds or unpacks the browser, disables its network by flags
-    process           starts, watches, kills and reaps browser processes
-    protocol          sends commands and receives events over the browser's pipe
+    process           starts, watches and reaps browser processes, speaks over their pipe
     browser           attaches to targets, pauses their requests, assigns them to pages
     paused_requests   decides which requests of a page are loaded, and answers them
     page_rendering    opens, waits for, reads and closes one page

@@ -13,8 +13,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from orbweaver.rendering.launch import FENCE, BrowserProgram
-from orbweaver.rendering.process import BrowserProcess, ProcessMemory, is_running, kill
-from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
+from orbweaver.rendering.process import (
+    BrowserGone,
+    BrowserProcess,
+    CommandFailed,
+    Connection,
+    ProcessMemory,
+    is_running,
+    kill,
+)
 from orbweaver.rendering.task import START_S, RenderLimits
 
 _WATCH_S = 0.5

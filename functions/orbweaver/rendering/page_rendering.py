@@ -16,7 +16,7 @@ from typing import Any
 from orbweaver.rendering.browser import Browser
 from orbweaver.rendering.page_scripts import CHANGES, WORLD, determinism, html_of_page
 from orbweaver.rendering.paused_requests import PausedRequests, SharedAssets
-from orbweaver.rendering.protocol import BrowserGone, CommandFailed
+from orbweaver.rendering.process import BrowserGone, CommandFailed
 from orbweaver.rendering.task import (
     NotRendered,
     RenderCut,

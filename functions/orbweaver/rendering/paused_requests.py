@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from orbweaver.model.http_exchange import Headers
 from orbweaver.model.url import hostname_of, site_of
 from orbweaver.rendering.asset_cache import Asset, AssetCache
-from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
+from orbweaver.rendering.process import BrowserGone, CommandFailed, Connection
 from orbweaver.rendering.task import (
     RenderCounts,
     RenderLimits,

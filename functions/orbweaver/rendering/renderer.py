@@ -18,8 +18,7 @@ from orbweaver.rendering.browser import Browser
 from orbweaver.rendering.launch import FENCE, BrowserProgram
 from orbweaver.rendering.page_rendering import render_page
 from orbweaver.rendering.paused_requests import SharedAssets
-from orbweaver.rendering.process import reap_all, remove_left_folders
-from orbweaver.rendering.protocol import BrowserGone, CommandFailed
+from orbweaver.rendering.process import BrowserGone, CommandFailed, reap_all, remove_left_folders
 from orbweaver.rendering.task import (
     NotRendered,
     Rendered,

@@ -11,7 +11,7 @@ import jsonschema_rs
 
 from orbweaver.api.app import Api
 from orbweaver.api.context import HandlerContext
-from orbweaver.api.openapi import document
+from orbweaver.api.routes import document
 from orbweaver.control.crawl_control import Control
 from orbweaver.diagnostics.explainer import Explainer
 from orbweaver.frontier.messages import decode

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.api import pages
-from orbweaver.control import cursor
+from orbweaver.api import pages, requests
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DAY_MS
 from tests.unit.api.stage import CRAWL, NOW_MS, SITE, Stage
@@ -77,20 +76,22 @@ async def test_records_request_reads_exactly_bounded_rows(
 
 
 async def test_cursor_changed_or_of_other_listing_is_refused(stage: Stage) -> None:
-    cursor = (await stage.get("/crawls/site-1/pages?limit=5")).body["next"]
+    requests = (await stage.get("/crawls/site-1/pages?limit=5")).body["next"]
     bad = [
-        f"/crawls/site-2/pages?cursor={cursor}",
-        f"/crawls/site-1/pages?outcome=failed&cursor={cursor}",
-        f"/crawls?cursor={cursor}",
+        f"/crawls/site-2/pages?cursor={requests}",
+        f"/crawls/site-1/pages?outcome=failed&cursor={requests}",
+        f"/crawls?cursor={requests}",
     ]
-    for place in (0, 5, 20, len(cursor) - 1):
-        other = "A" if cursor[place] != "A" else "B"
-        changed = cursor[:place] + other + cursor[place + 1 :]
+    for place in (0, 5, 20, len(requests) - 1):
+        other = "A" if requests[place] != "A" else "B"
+        changed = requests[:place] + other + requests[place + 1 :]
         bad.append(f"/crawls/site-1/pages?cursor={changed}")
-    bad += [f"/crawls/site-1/pages?cursor={text}" for text in (cursor[:-1], cursor + "A", "", "é")]
+    bad += [
+        f"/crawls/site-1/pages?cursor={text}" for text in (requests[:-1], requests + "A", "", "é")
+    ]
     for target in bad:
         assert (await stage.get(target)).status == 400, target
-    assert (await stage.get(f"/crawls/site-1/pages?limit=9&cursor={cursor}")).status == 200
+    assert (await stage.get(f"/crawls/site-1/pages?limit=9&cursor={requests}")).status == 200
 
 
 FORGED: tuple[object, ...] = (
@@ -116,7 +117,7 @@ async def test_forged_cursor_is_answered_400(stage: Stage, place: Any) -> None:
     listings = {"/crawls": ("crawls", ""), "/crawls/site-1/pages": ("pages", "site-1", "")}
     for path, listing in listings.items():
         body = json.dumps(place, separators=(",", ":")).encode()
-        text = base64.urlsafe_b64encode(cursor._sum(listing, body) + body).decode().rstrip("=")
+        text = base64.urlsafe_b64encode(requests._sum(listing, body) + body).decode().rstrip("=")
         reply = await stage.get(f"{path}?cursor={text}")
         assert reply.status == 400
         assert reply.headers["Content-Type"] == "application/problem+json"

@@ -10,8 +10,7 @@ import jsonschema_rs
 import pytest
 
 from orbweaver.api.app import BODY_BYTES_MAX
-from orbweaver.api.openapi import document
-from orbweaver.api.routes import OPERATIONS
+from orbweaver.api.routes import OPERATIONS, document
 from orbweaver.model.errors import Permanent
 from tests.unit.api.stage import CRAWL, JSON, SITE, Stage
 from tests.unit.stage import fail_on

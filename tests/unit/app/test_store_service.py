@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from orbweaver.api.openapi import document
+from orbweaver.api.routes import document
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_runner import store_settings
 from orbweaver.app.store_service import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbweaver.cli.live.screen import sparkline
-from orbweaver.control.progress.rates import BARS_MAX, GAP_MS, RateHistory, Rates
+from orbweaver.control.progress.forecast import BARS_MAX, GAP_MS, RateHistory, Rates
 
 START_MS = 1_795_251_600_000
 

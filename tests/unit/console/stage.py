@@ -14,8 +14,7 @@ from orbweaver.app.store_ports import StorePorts
 from orbweaver.cli.query.confined import ExportTables
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import Actions
-from orbweaver.console.crawl_watcher import CrawlWatcher, MeteredReadings
-from orbweaver.console.runs import WatchedRuns
+from orbweaver.console.runs import CrawlWatcher, MeteredReadings, WatchedRuns
 from orbweaver.console.server import serving
 from orbweaver.console.stored import Tickets
 from orbweaver.model.outcome import Outcome, Reason

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orbweaver.api.routes import OPERATIONS
-from orbweaver.console.crawl_watcher import MeteredReadings
 from orbweaver.console.files import static_files
 from orbweaver.console.hosted import ELSEWHERE, NOT_HERE
+from orbweaver.console.runs import MeteredReadings
 from orbweaver.control.progress.reader import StatusReader
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Transient

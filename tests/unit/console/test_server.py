@@ -20,16 +20,18 @@ from yarl import URL
 
 from orbweaver.app.store_runner import LANES
 from orbweaver.cli.session import store_session
-from orbweaver.console.crawl_watcher import (
+from orbweaver.console.run_comparer import KEPT_MS
+from orbweaver.console.runs import (
+    LATEST_MAX,
+    LIST_MS,
     PAST_MAX,
     SAMPLES_MAX,
     CrawlRead,
     CrawlWatcher,
     MeteredReadings,
     past_of,
+    settings_of,
 )
-from orbweaver.console.run_comparer import KEPT_MS
-from orbweaver.console.runs import LATEST_MAX, LIST_MS, settings_of
 from orbweaver.console.stored import NO_TEXT, NOT_KEPT, shown_as
 from orbweaver.control.rule_trial import PAGES_MAX
 from orbweaver.extraction.extract import Field, ItemRule

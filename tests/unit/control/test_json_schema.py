@@ -11,8 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orbweaver.control.definition import DefinitionError
-from orbweaver.control.json_reader import document_of, read, read_texts
-from orbweaver.control.json_schema import Fits, schema_of, schema_of_fields
+from orbweaver.control.json_reader import (
+    Fits,
+    document_of,
+    read,
+    read_texts,
+    schema_of,
+    schema_of_fields,
+)
 
 
 class Colour(StrEnum):

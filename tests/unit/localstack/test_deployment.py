@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 
 import app
 from app import metadata
-from localstack import cdk, concurrency, deployed, deployment
+from localstack import cdk, deployed, deployment
 from localstack.errors import LocalStackError
 
 AWS = {"AWS_REGION": "eu-central-1"}
@@ -292,13 +292,13 @@ LIMITS = {
 
 
 def test_usual_limits_equal_deployment_limits() -> None:
-    assert LIMITS.items() == concurrency.default_limits(renders=False).items()
-    assert concurrency.default_limits(renders=True) == {**LIMITS, "renderer_concurrency_max": 10}
+    assert LIMITS.items() == deployment.default_limits(renders=False).items()
+    assert deployment.default_limits(renders=True) == {**LIMITS, "renderer_concurrency_max": 10}
 
 
 @pytest.mark.parametrize("quota", [5, 10, 20, 50, 90, 110, 1_000])
 def test_chosen_limits_leave_room_for_api(quota: int) -> None:
-    chosen, said = concurrency.choose(quota, LIMITS, {})
+    chosen, said = deployment.choose(quota, LIMITS, {})
     assert said[0] == f"Lambda runs up to {quota:,} functions at once in this account and region"
     if quota >= sum(LIMITS.values()) + quota // 5:
         assert (chosen, len(said)) == ({}, 1)

@@ -37,7 +37,7 @@ ACTORS = frozenset(
     f"{room}.{name}"
     for room, names in {
         "model": "settings turns",
-        "rendering": ("browser launch page_rendering paused_requests process protocol renderer"),
+        "rendering": ("browser launch page_rendering paused_requests process renderer"),
         "politeness": "host_health pacer robots_cache",
         "frontier": "retrying stored_record",
         "budget": "reservation",
@@ -55,7 +55,7 @@ ACTORS = frozenset(
         "diagnostics": "explainer request_counts spared_links",
         "control": (
             "crawl_control crawl_queries dead_letter_admin progress.reader "
-            "rerun rule_trial scheduler seed_preview stored_reading webhook"
+            "rerun rule_trial scheduler seed_preview webhook"
         ),
         "erasure": "dead_letters erasure files",
         "api": "app context crawls pages",

@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import Mock
 
 from orbweaver.rendering.paused_requests import PausedRequests, SharedAssets
-from orbweaver.rendering.protocol import Connection
+from orbweaver.rendering.process import Connection
 from orbweaver.rendering.task import RenderLimits
 from tests.rendering.stage import URL, Site, page, task_of
 

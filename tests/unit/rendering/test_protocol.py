@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from orbweaver.rendering import protocol
-from orbweaver.rendering.protocol import BrowserGone, CommandFailed, Connection
+from orbweaver.rendering import process
+from orbweaver.rendering.process import BrowserGone, CommandFailed, Connection
 
 
 @dataclass
@@ -89,7 +89,7 @@ async def test_protocol_violation_closes_connection(said: bytes) -> None:
 
 
 async def test_message_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "MESSAGE_BYTES_MAX", 10_000)
+    monkeypatch.setattr(process, "MESSAGE_BYTES_MAX", 10_000)
     async with connected() as peer:
         waiting = asyncio.create_task(peer.connection.call("One.do"))
         await peer.asked()

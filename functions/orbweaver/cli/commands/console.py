@@ -38,8 +38,7 @@ DOOR = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content=
 
 async def console(arguments: argparse.Namespace, around: CliContext) -> int:
     from orbweaver.console.actions import Actions
-    from orbweaver.console.crawl_watcher import CrawlWatcher, MeteredReadings
-    from orbweaver.console.runs import WatchedRuns
+    from orbweaver.console.runs import CrawlWatcher, MeteredReadings, WatchedRuns
     from orbweaver.console.server import PlaceTaken, serving
     from orbweaver.console.stored import Tickets
 

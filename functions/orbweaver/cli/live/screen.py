@@ -22,8 +22,8 @@ from rich.text import Text
 
 from orbweaver.cli import text
 from orbweaver.cli.live import lines as words
+from orbweaver.control.progress.forecast import BAR_MS
 from orbweaver.control.progress.hosts import HostAvailability, HostRow, rows_of
-from orbweaver.control.progress.rates import BAR_MS
 from orbweaver.control.progress.spending import budgets_of
 from orbweaver.control.progress.status import WORKING, View
 from orbweaver.model.crawl import Counters, State

@@ -5,8 +5,7 @@ console and programs show parts of the view.
 
     reader    one reading of a crawl, its queues and hosts
     status    views of a crawl
-    rates     URLs per second
-    forecast  remaining time, and how it was estimated
+    forecast  URLs per second, remaining time, and how it was estimated
     spending  budgets and cost
     hosts     hosts of a crawl, retries, requests without a response
 """

@@ -14,9 +14,8 @@ from orbweaver.budget.billing_units import units_of
 from orbweaver.control.crawl_control import Status
 from orbweaver.control.progress import forecast, spending
 from orbweaver.control.progress import hosts as hostrows
-from orbweaver.control.progress.forecast import Forecast, hosts_begun_at
+from orbweaver.control.progress.forecast import Forecast, RateHistory, Rates, hosts_begun_at
 from orbweaver.control.progress.hosts import HostRow
-from orbweaver.control.progress.rates import RateHistory, Rates
 from orbweaver.control.progress.spending import Budget
 from orbweaver.diagnostics.refusal_report import Spared
 from orbweaver.frontier.queues import Depths

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.control import cursor
-from orbweaver.control.cursor import CHARS_MAX, CursorError
+from orbweaver.api import requests
+from orbweaver.api.requests import CURSOR_CHARS_MAX, CursorError
 
 LISTING = ("pages", "site-1", "failed")
 PLACE = ("2026-11-21", 3, "site-1#00ff")
@@ -20,9 +20,9 @@ ALPHABET = string.ascii_letters + string.digits + "-_"
 
 
 def test_cursor_is_read_back_and_fits_into_url() -> None:
-    text = cursor.encode(LISTING, PLACE)
-    assert cursor.decode(LISTING, text, PLACE) == PLACE
-    assert cursor.decode(LISTING, None, PLACE) == PLACE
+    text = requests.encode_cursor(LISTING, PLACE)
+    assert requests.decode_cursor(LISTING, text, PLACE) == PLACE
+    assert requests.decode_cursor(LISTING, None, PLACE) == PLACE
     assert set(text) <= set(ALPHABET)
 
 
@@ -31,30 +31,30 @@ def test_cursor_is_read_back_and_fits_into_url() -> None:
 )
 def test_cursor_of_other_listing_is_refused(listing: tuple[str, ...]) -> None:
     with pytest.raises(CursorError):
-        cursor.decode(listing, cursor.encode(LISTING, PLACE), PLACE)
+        requests.decode_cursor(listing, requests.encode_cursor(LISTING, PLACE), PLACE)
 
 
-@pytest.mark.parametrize("text", ["", "A", "AAAA", "=", "é", "a b", "A" * (CHARS_MAX + 1)])
+@pytest.mark.parametrize("text", ["", "A", "AAAA", "=", "é", "a b", "A" * (CURSOR_CHARS_MAX + 1)])
 def test_made_up_cursor_is_refused(text: str) -> None:
     with pytest.raises(CursorError):
-        cursor.decode(LISTING, text, PLACE)
+        requests.decode_cursor(LISTING, text, PLACE)
 
 
 @given(place=st.integers(0, 10_000), sign=st.sampled_from(ALPHABET))
 def test_changed_cursor_is_refused(place: int, sign: str) -> None:
     """Unused bits of the base64 text are checked too."""
-    text = cursor.encode(LISTING, PLACE)
+    text = requests.encode_cursor(LISTING, PLACE)
     place %= len(text)
     changed = text[:place] + sign + text[place + 1 :]
     if changed != text:
         with pytest.raises(CursorError):
-            cursor.decode(LISTING, changed, PLACE)
+            requests.decode_cursor(LISTING, changed, PLACE)
 
 
 @given(text=st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with pytest.raises(CursorError):
-        cursor.decode(LISTING, text, PLACE)
+        requests.decode_cursor(LISTING, text, PLACE)
 
 
 JSON = st.recursive(
@@ -66,7 +66,7 @@ JSON = st.recursive(
 
 def forged(body: bytes) -> str:
     """Make a cursor with a valid checksum, as a reader of the source code can."""
-    raw = cursor._sum(LISTING, body) + body
+    raw = requests._sum(LISTING, body) + body
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
@@ -81,7 +81,7 @@ def test_forged_cursor_is_refused_unless_its_types_fit(body: bytes) -> None:
     """A valid checksum is not enough: each part must be an ASCII text or a whole number."""
     for first in ((), ("",), (0,), (0, ""), PLACE):
         with suppress(CursorError):
-            place = cursor.decode(LISTING, forged(body), first)
+            place = requests.decode_cursor(LISTING, forged(body), first)
             assert list(map(type, place)) == list(map(type, first))
             assert all(part.isascii() for part in place if isinstance(part, str))
             assert json.loads(body) == list(place)
@@ -90,4 +90,4 @@ def test_forged_cursor_is_refused_unless_its_types_fit(body: bytes) -> None:
 @given(raw=st.binary(max_size=80))
 def test_any_bytes_without_checksum_are_refused(raw: bytes) -> None:
     with pytest.raises(CursorError):
-        cursor.decode(LISTING, base64.urlsafe_b64encode(raw).decode(), PLACE)
+        requests.decode_cursor(LISTING, base64.urlsafe_b64encode(raw).decode(), PLACE)
