@@ -193,8 +193,8 @@ def _cursor(data: bytes) -> None:
     # One with the correct checksum, which anybody can compute, then one as given.
     forged = urlsafe_b64encode(requests._sum(LISTING, data) + data).rstrip(b"=").decode()
     with suppress(requests.CursorError):
-        requests.decode(LISTING, forged, ("", 0, ""))
-    requests.decode(LISTING, _text(data), ("", 0, ""))
+        requests.decode_cursor(LISTING, forged, ("", 0, ""))
+    requests.decode_cursor(LISTING, _text(data), ("", 0, ""))
 
 
 def _headers(data: bytes) -> None:

@@ -18,7 +18,6 @@ interfaces (ports) only. Each module calls only modules below it in this list.
     page_rendering     run a page's scripts
     rendering_choice   choose the pages to render
     rendering_gain     learn from added content which pages are worth rendering
-    page_reading       read a page's bytes within limits
     page_fault         end a page whose processing raises an unexpected exception
     pack_context       context of a pack, and the records of its URLs
     crawl_cache        crawls, at most five seconds old
@@ -26,10 +25,11 @@ interfaces (ports) only. Each module calls only modules below it in this list.
     link_dedup         drop links that need no claim
     apply_journal      claim, store, commit, send, finish
     succession         keep one pack of each host in flight in a crawl with a delay
-    ports              interfaces that the parts of a worker share
     rounds             length of an invocation, and packs started before their message arrives
     shutdown           stop early when the worker must end
     group_commit       commit many packs in one transaction
     kind_learning      share results by group of similar URLs among workers
     call_batching      tasks that share a request
+    ports              interfaces that the parts of a worker share
+    page_reading       read a page's bytes within limits
 """
