@@ -2,7 +2,7 @@
 
 In a crawl with a delay, each host has one pack *in flight*: queued, or in work. The host's other
 packs wait in a table, its *backlog*. Their sort key, the *place*, determines their order. Packs of
-requeued URLs are sent to the queue instead.
+retries (second and later attempts) are sent to the queue instead.
 """
 
 from __future__ import annotations

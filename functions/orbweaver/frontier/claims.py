@@ -26,7 +26,7 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedPack:
+class FinishedPack:
     """A pack whose ledger is stored, or whose crawl has ended. Its messages may be unsent."""
 
 
@@ -44,10 +44,10 @@ class NewPack:
     strikes: int
 
 
-def stage_of(crawl: Crawl, known: Recalled) -> CommittedPack | JournaledPack | NewPack:
+def stage_of(crawl: Crawl, known: Recalled) -> FinishedPack | JournaledPack | NewPack:
     """Return the stage that earlier deliveries of a pack reached."""
     if known.ledger is not None or crawl.state is State.FINISHED:
-        return CommittedPack()
+        return FinishedPack()
     if known.journal is not None:
         return JournaledPack(journal=known.journal)
     return NewPack(strikes=known.strikes)

@@ -1,7 +1,7 @@
 """Remember URLs that are known to be claimed, to save reads of the table.
 
-The memory is bounded, so it can forget URLs. It must never contain unclaimed URLs. A URL is added
-once its claim was read or written, or the journal (redo log) of its pack was stored.
+The memory is bounded, so it can forget URLs. A URL is added once its claim was read or written, or
+once a journal (redo log) that claims it is stored. If the commit excludes the URL, it is removed.
 """
 
 from __future__ import annotations

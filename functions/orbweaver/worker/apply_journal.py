@@ -102,7 +102,7 @@ class JournalApplier:
         crawl: Crawl,
         pack_id: str,
         journal: Journal,
-        standing: PackPlace = NOWHERE,
+        backlog_place: PackPlace = NOWHERE,
         round_: Round | None = None,
     ) -> Ledger | None:
         """Carry out the stored result of a pack.
@@ -135,7 +135,7 @@ class JournalApplier:
         if journal.unasked:
             await self._frontier.abandon(crawl, journal.unasked)
         if ledger is not None and not ledger.sent:
-            await self._send(crawl, pack_id, journal, ledger, standing, round_)
+            await self._send(crawl, pack_id, journal, ledger, backlog_place, round_)
         return ledger
 
     async def resend(
@@ -144,7 +144,7 @@ class JournalApplier:
         pack_id: str,
         journal: Journal,
         ledger: Ledger,
-        standing: PackPlace = NOWHERE,
+        backlog_place: PackPlace = NOWHERE,
     ) -> None:
         """Repeat the steps after a commit that an earlier delivery may not have finished."""
         if ledger.surplus:
@@ -152,11 +152,11 @@ class JournalApplier:
             urls = [target.url for target in surplus_of(journal, ledger)]
             await self._frontier.release(claimer, urls)
         if ledger.sent:
-            await self.succession.start_next(crawl, pack_id, standing)
+            await self.succession.start_next(crawl, pack_id, backlog_place)
             return
         if journal.unasked:
             await self._frontier.abandon(crawl, journal.unasked)
-        await self._send(crawl, pack_id, journal, ledger, standing)
+        await self._send(crawl, pack_id, journal, ledger, backlog_place)
 
     async def drop(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal | None
@@ -371,7 +371,7 @@ class JournalApplier:
         pack_id: str,
         journal: Journal,
         ledger: Ledger,
-        standing: PackPlace,
+        backlog_place: PackPlace,
         round_: Round | None = None,
     ) -> None:
         if round_ is not None and not await round_.is_sent(pack_id):
@@ -382,7 +382,7 @@ class JournalApplier:
         await turn_after(waiting)
         outgoing = outbox(pack_id, crawl.id, journal, ledger)
         await turn_after(outgoing)
-        sent = await self.succession.send(crawl, ledger, outgoing, standing, round_)
+        sent = await self.succession.send(crawl, ledger, outgoing, backlog_place, round_)
         if journal.past:
             past = outbox_past(pack_id, crawl.id, journal)
             await self._queue.send_seeds(past, express=crawl.express)

@@ -334,12 +334,12 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - a failure affects one message only
             said = newer_in(error)
             if said is not None:
-                crawl = None if isinstance(message, Malformed) else message.crawl
-                return Held(said=said, crawl=crawl or "")
+                return Held(said=said, crawl=_crawl_of(message))
+            told = {"id": delivery.id, "crawl": _crawl_of(message), "error": repr(error)}
             if is_port_error(error):
-                _log.warning("message.deferred", extra={"id": delivery.id, "error": repr(error)})
+                _log.warning("message.deferred", extra=told)
             else:
-                _log.exception("message.failed", extra={"id": delivery.id, "error": repr(error)})
+                _log.exception("message.failed", extra=told)
         finally:
             if isinstance(message, Pack | SeedsMessage):
                 round_.ended(message.id)
@@ -355,12 +355,14 @@ class Worker:
     ) -> Done | Requeued | Held:
         match message:
             case Malformed():
-                return await self._dead_letter(delivery, message.reason)
+                return await self._dead_letter(delivery, message, message.reason)
             case Newer():
                 return Held(said=message.said, crawl=message.crawl or "")
             case Loose():
                 refused = await self._seeder.send_seeds(delivery.id, message)
-                return Done() if refused is None else await self._dead_letter(delivery, refused)
+                if refused is None:
+                    return Done()
+                return await self._dead_letter(delivery, message, refused)
             case Close():
                 await self._close(message)
                 return Done()
@@ -372,16 +374,16 @@ class Worker:
                     result = await self.processor.advance(delivery, message, known, round_)
                 if not isinstance(result, Hopeless):
                     return result
-                done = await self._dead_letter(delivery, result.reason)
+                done = await self._dead_letter(delivery, message, result.reason)
                 if isinstance(message, SeedsMessage):
                     return done
                 # Deferred links are sent when few URLs are in flight. A dead letter is no longer in
                 # flight, so these links may be due now.
                 late = message.late
-                mourned = await self.applier.note_dead_letters(
+                has_late = await self.applier.note_dead_letters(
                     message.crawl, 0 if late else len(message.targets)
                 )
-                return Done(check=message.crawl) if mourned else done
+                return Done(check=message.crawl) if has_late else done
             case _:
                 assert_never(message)
 
@@ -393,11 +395,16 @@ class Worker:
         else:
             await self.applier.close(close)
 
-    async def _dead_letter(self, delivery: Delivery, reason: str) -> Done:
+    async def _dead_letter(self, delivery: Delivery, message: Message, reason: str) -> Done:
         await self._queue.dead_letter(delivery.body, reason, self._source(delivery))
-        _log.error("message.buried", extra={"id": delivery.id, "reason": reason})
+        told = {"id": delivery.id, "crawl": _crawl_of(message), "reason": reason}
+        _log.error("message.buried", extra=told)
         self._metrics.add(Metric.MESSAGES_BURIED, 1)
         return Done()
+
+
+def _crawl_of(message: Message) -> str:
+    return "" if isinstance(message, Malformed) else message.crawl or ""
 
 
 def is_suspect(pack: Pack, delivery: Delivery, known: Recalled) -> bool:

@@ -194,8 +194,6 @@ class LinkDeduplicator:
 
     async def learn_from_journal(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
         """Remember which links of a stored result the pack has claimed, by its commit record."""
-        # Claims are shared only now, because a pack that is never committed can become a dead
-        # letter. In that case, no pack requests its links.
         children = [journal.candidates[place].url for place in ledger.children]
         others = {target.url for target in journal.candidates}.difference(children)
         if is_ordered(crawl):

@@ -16,7 +16,7 @@ from orbweaver.budget.reservation import BudgetKeeper, Reservations
 from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.admission import admit_target
 from orbweaver.frontier.claims import (
-    CommittedPack,
+    FinishedPack,
     JournaledPack,
     NewPack,
     Recalled,
@@ -110,7 +110,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeued:
-    """The same pack must be sent again, because no URL of it was requested."""
+    """The same pack must be sent again, because no URL of it has an outcome."""
 
     outgoing: OutgoingPack
     express: bool
@@ -168,10 +168,10 @@ class PackProcessor:
         self._metrics = metrics
         self._settings = settings
         self._underway = underway or UncommittedResults()
-        self._retracer = EarlierRunReader(
+        self._earlier_runs = EarlierRunReader(
             packs=packs, crawls=crawls, frontier=frontier, bounds=settings.bounds
         )
-        self._sifter = LinkDeduplicator(
+        self._link_dedup = LinkDeduplicator(
             packs=packs,
             frontier=frontier,
             samples=applier.samples,
@@ -202,7 +202,7 @@ class PackProcessor:
         if isinstance(message, Pack):
             failures += message.failures
         match stage_of(crawl, known):
-            case CommittedPack():
+            case FinishedPack():
                 return await self._finish_done(crawl, message, known)
             case _ if failures + 1 >= self._settings.receive_max:
                 return await self._give_up(crawl, message, f"failed {failures} times")
@@ -276,7 +276,7 @@ class PackProcessor:
     async def _store_journal(
         self, crawl: Crawl, message: Pack | SeedsMessage, visited: _Visited
     ) -> Journal:
-        writes = partial(self._sifter.journal_result, crawl, message)
+        writes = partial(self._link_dedup.journal_result, crawl, message)
         try:
             return await writes(visited.result, visited.at_ms, visited.reservations)
         except Exception as error:
@@ -301,10 +301,11 @@ class PackProcessor:
             await self._applier.drop(crawl, message, known.journal)
             return Done(check=crawl.id)
         if known.journal is None:
-            # both journal and ledger have expired, and so has every copy of the message
+            # The journal has expired, so nothing can be sent again. Every copy of the message has
+            # expired, too.
             return Done()
-        standing = place_of_message(message)
-        await self._applier.resend(crawl, message.id, known.journal, known.ledger, standing)
+        backlog_place = place_of_message(message)
+        await self._applier.resend(crawl, message.id, known.journal, known.ledger, backlog_place)
         more = has_successors(known.journal, known.ledger, ordered=is_ordered(crawl))
         # The sender of a late pack (deferred links) relies on this pack to check for the end again.
         late = isinstance(message, Pack) and message.late
@@ -360,7 +361,7 @@ class PackProcessor:
             return _Visited(result=result, at_ms=now_ms, reservations=reservations)
         result = result_of(message, crawl)
         if message.past is not None and crawl.live:
-            await self._retracer.look_through(message.past, crawl, result)
+            await self._earlier_runs.look_through(message.past, crawl, result)
         return _Visited(result=result, at_ms=message.at_ms, reservations=reservations)
 
     async def _give_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
@@ -394,7 +395,7 @@ class PackProcessor:
                 crawl=crawl,
                 until_ms=until_ms,
                 reservations=reservations,
-                seen=lambda urls: self._sifter.known(crawl, urls),
+                seen=lambda urls: self._link_dedup.known(crawl, urls),
                 linked=result.links_to,
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
                 lined=not pack.place,
@@ -456,13 +457,13 @@ class PackProcessor:
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal, round_: Round
     ) -> Done:
         crawl = await self._with_rule(crawl)
-        standing = place_of_message(message)
-        ledger = await self._applier.apply(crawl, message.id, journal, standing, round_)
+        backlog_place = place_of_message(message)
+        ledger = await self._applier.apply(crawl, message.id, journal, backlog_place, round_)
         if ledger is None:
-            if standing.place:
+            if backlog_place.place:
                 await self._applier.drop(crawl, message, None)
             return Done()
-        await self._sifter.learn_from_journal(crawl, journal, ledger)
+        await self._link_dedup.learn_from_journal(crawl, journal, ledger)
         self._count(journal)
         more = has_successors(journal, ledger, ordered=is_ordered(crawl))
         targets = message.targets if isinstance(message, Pack) else ()

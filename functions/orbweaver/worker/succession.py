@@ -128,7 +128,7 @@ class Succession:
         crawl: Crawl,
         ledger: Ledger,
         outgoing: Sequence[OutgoingPack],
-        standing: PackPlace,
+        backlog_place: PackPlace,
         round_: Round | None = None,
     ) -> bool:
         """Send packs of a commit, or store them in backlogs and start each host's next pack.
@@ -139,11 +139,11 @@ class Succession:
         direct: list[OutgoingPack] = []
         async for some in slices(outgoing, SLICE_PACKS):
             direct += self._sort_waiting(crawl, some, waiting)
-        own = standing
-        if standing.host == LANE:  # a late pack does not start the next one
+        own = backlog_place
+        if backlog_place.host == LANE:  # a late pack does not start the next one
             # Workers that process these packs may check at once for the end of the crawl. This pack
             # must not count as in flight then.
-            await self._backlog.forget(crawl.id, LANE, standing.place)
+            await self._backlog.forget(crawl.id, LANE, backlog_place.place)
             own = NOWHERE
         async for going in slices(direct, SLICE_PACKS):
             await self._queue.send(going, express=crawl.express)
@@ -153,12 +153,12 @@ class Succession:
         names = (ledger.pack, _copy(ledger.pack))
         hosts = [*waiting, *filter(None, [own.host])]
         for host, least_s in _free_s(outgoing, hosts).items():
-            beginner = _LeaseHolder(names=names, unsent=ledger.pack, round_=round_, least_s=least_s)
-            handed_over = host == own.host and await self._hand_over(crawl, own, beginner)
+            holder = _LeaseHolder(names=names, unsent=ledger.pack, round_=round_, least_s=least_s)
+            handed_over = host == own.host and await self._hand_over(crawl, own, holder)
             if not handed_over:
-                await self._begin(crawl, host, beginner)
+                await self._begin(crawl, host, holder)
         # Every later delivery repeats this, until the pack is recorded as sent.
-        return bool(outgoing) or bool(standing.place)
+        return bool(outgoing) or bool(backlog_place.place)
 
     def _sort_waiting(
         self,
@@ -177,36 +177,36 @@ class Succession:
         return direct
 
     async def start_next(
-        self, crawl: Crawl, pack_id: str, standing: PackPlace, *, last: bool = False
+        self, crawl: Crawl, pack_id: str, backlog_place: PackPlace, *, last: bool = False
     ) -> None:
         """Remove a pack from its host's backlog, and start the host's next pack.
 
         `last` means that the pack becomes a dead letter. In this case, this call also sends a next
         pack that an earlier delivery started but may not have sent.
         """
-        if not standing.place:
+        if not backlog_place.place:
             return
         name = _copy(pack_id)
         # Another delivery may have stored the committed pack again.
-        if await self._backlog.get(crawl.id, standing.host, standing.place) is not None:
-            await self._backlog.leave(crawl.id, standing.host, standing.place, name)
-        if standing.host == LANE:
+        if await self._backlog.get(crawl.id, backlog_place.host, backlog_place.place) is not None:
+            await self._backlog.leave(crawl.id, backlog_place.host, backlog_place.place, name)
+        if backlog_place.host == LANE:
             return  # a late pack does not start the next one
         names = (name, pack_id) if last else (name,)
-        beginner = _LeaseHolder(names=names, other=pack_id, place=standing.place)
-        await self._begin(crawl, standing.host, beginner)
+        holder = _LeaseHolder(names=names, other=pack_id, place=backlog_place.place)
+        await self._begin(crawl, backlog_place.host, holder)
 
-    async def _hand_over(self, crawl: Crawl, own: PackPlace, beginner: _LeaseHolder) -> bool:
+    async def _hand_over(self, crawl: Crawl, own: PackPlace, holder: _LeaseHolder) -> bool:
         """Replace the pack at `own` by the host's next pack. Return False if there is none."""
-        name = beginner.names[0]
+        name = holder.names[0]
         line = await self._backlog.read(crawl.id, own.host, own.place)
         if line.in_flight == own.place and line.first is not None:
-            beginning = _lease_request(crawl, own.host, line, line.first, beginner)
+            beginning = _lease_request(crawl, own.host, line, line.first, holder)
             # This is one write, because between two writes another worker could start the next
             # pack.
             if await self._backlog.begin(beginning):
                 await self._backlog.forget(crawl.id, own.host, own.place)
-                await self._send(crawl, line.first, beginner.round_, beginner.least_s)
+                await self._send(crawl, line.first, holder.round_, holder.least_s)
                 return True
         await self._backlog.leave(crawl.id, own.host, own.place, name)
         return False
@@ -276,34 +276,30 @@ class Succession:
                 return True
         return False
 
-    async def _begin(self, crawl: Crawl, host: str, beginner: _LeaseHolder) -> None:
+    async def _begin(self, crawl: Crawl, host: str, holder: _LeaseHolder) -> None:
         """Start a host's first pack if none is in flight.
 
-        If `beginner` started the pack in flight, resend it, because it may never have been sent.
+        If `holder` started the pack in flight, resend it, because it may never have been sent.
         """
         refused = -1
         for _ in range(TRIES):
             line = await self._backlog.read(crawl.id, host)
-            # If one of these names or `other` made the last change, another delivery may have
-            # started a pack. That delivery may have ended before it sent the pack.
-            mine = line.holder in beginner.names or bool(
-                line.released and line.released == beginner.place
-            )
-            mine = mine or (not line.in_flight and line.holder == beginner.other != "")
+            # Another delivery may have started a pack, and ended before it sent the pack.
+            mine = _changed_last(line, holder)
             again = bool(line.in_flight) and mine
             if again:
                 found = await self._backlog.get(crawl.id, host, line.in_flight)
-            elif line.in_flight or line.edits == refused or not (beginner.unsent or mine):
+            elif line.in_flight or line.edits == refused or not (holder.unsent or mine):
                 return  # a pack is in flight, or another delivery has started one
             else:
                 found = line.first
-                if found is None and beginner.unsent:
+                if found is None and holder.unsent:
                     return
-                beginning = _lease_request(crawl, host, line, found, beginner)
+                beginning = _lease_request(crawl, host, line, found, holder)
                 if not await self._backlog.begin(beginning):
                     found, refused = None, line.edits
             if found is not None:
-                await self._send(crawl, found, beginner.round_, beginner.least_s, again=again)
+                await self._send(crawl, found, holder.round_, holder.least_s, again=again)
                 return
         raise Transient(f"what is out of {host} was changed {TRIES} times")
 
@@ -372,16 +368,25 @@ def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
     return abs(now_ms - waiting.sent_at_ms) < SENT_LATE_MS
 
 
+def _changed_last(line: BacklogState, holder: _LeaseHolder) -> bool:
+    """Return True if deliveries of the holder's pack made the last change of a host's backlog."""
+    if line.holder in holder.names:
+        return True  # they started the pack in flight
+    if line.released and line.released == holder.place:
+        return True  # they removed the holder's place
+    return not line.in_flight and line.holder == holder.other != ""
+
+
 def _lease_request(
-    crawl: Crawl, host: str, line: BacklogState, first: WaitingPack | None, beginner: _LeaseHolder
+    crawl: Crawl, host: str, line: BacklogState, first: WaitingPack | None, holder: _LeaseHolder
 ) -> LeaseRequest:
     return LeaseRequest(
         crawl=crawl.id,
         host=host,
         edits=line.edits,
         place="" if first is None else first.place,
-        holder="" if first is None else beginner.names[0],
-        unsent=beginner.unsent,
+        holder="" if first is None else holder.names[0],
+        unsent=holder.unsent,
     )
 
 
