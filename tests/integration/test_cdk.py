@@ -77,7 +77,7 @@ def calls(
     monkeypatch.setattr(cdk, "stack_outputs", lambda *_: {})
     monkeypatch.setattr(removal, "resources_of", lambda *_: [])
     monkeypatch.setattr(adoption, "place", lambda *_: tmp_path / "left.json")
-    monkeypatch.setattr(cdk, "apply", lambda *_: None)
+    monkeypatch.setattr(cdk, "amend", lambda *_: None)
 
     def asked() -> list[str]:
         file = project / "calls.txt"

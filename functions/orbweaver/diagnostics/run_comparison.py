@@ -129,7 +129,7 @@ class DiffLine:
 
     before: tuple[Piece, ...] | None
     after: tuple[Piece, ...] | None
-    # Number of equal lines before this one that are not shown.
+    # Equal lines before this one that are not shown: their number.
     skipped: int = 0
 
 
