@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 BODIES = "bodies/"
-CLAIMED = "claimed/"  # digests that workers of a run share
+CLAIMED = "claimed/"  # digests of URLs that runs have already claimed, by host
 EXPORTS = "exports/"
 WORK = f"{EXPORTS}_work/"  # files of running exports
 SNAPSHOTS = f"{EXPORTS}_snapshots/"  # snapshots of runs, with which the next run is compared
@@ -17,7 +17,7 @@ FOREVER = "forever"
 WORK_D = 7  # a finished export removes its own files here
 SNAPSHOTS_D = 365  # if no snapshot exists, the next change feed reports all pages as created
 ATHENA_D = 7  # a query can be run again
-CLAIMED_D = 14  # longer than most runs; without these files, a run counts more pages as new
+CLAIMED_D = 14  # longer than most runs; without the file, a run looks its links up in the table
 UPLOAD_D = 1  # a multipart upload that is incomplete after a day was left by a crash
 
 

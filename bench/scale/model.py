@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bench.scale.books import LOG_BYTES, RECORDS_LONG, SHARD_BYTES
 from bench.scale.kernel import Group
 from bench.scale.state import CRAWL, State
-from bench.scale.visiting import Container, Visit
+from bench.scale.visiting import SOUGHT_CPU_MS, Container, Visit
 from orbweaver.budget.billing_units import Stage, Term, write_units
 from orbweaver.frontier.journal import Journal, Ledger, OutgoingPack, outbox
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX, child_id
@@ -253,6 +253,7 @@ class Model(State):
         self._journaled.update(first)
         journals = [self._journal(visit) for visit in visits]
         cpu_ms = self.scenario.fleet.pack_cpu_ms * len(visits)
+        cpu_ms += sum(SOUGHT_CPU_MS * visit.sought for visit in visits)
         await visits[0].container.think(cpu_ms)
         await self.kernel.until(self.kernel.time_ms + self.scenario.fleet.settle_ms)
         await self._commit([visit.pack.id for visit in visits])
@@ -260,6 +261,8 @@ class Model(State):
         for visit, journal in zip(visits, journals, strict=True):
             new = len(journal.candidates)
             self.claimed += new
+            for host, urls in visit.learned.items():
+                visit.container.host_claims.learn(self.web.hosts[host], urls)
             for end in visit.ends:
                 self.ended(*end)
             self.done += len(visit.ends)
@@ -391,7 +394,7 @@ class Batch:
         model, round_ = self._model, self._round
         model.recall(self._container, 1)
         await model.kernel.until(model.kernel.time_ms + model.scenario.fleet.recall_ms)
-        while (requeued := await self._visit(pack)) is not None:
+        while (requeued := await self._visit(pack, early=True)) is not None:
             pack = requeued.pack
             if not await round_.pause(pack.crawl, requeued.delay_s):
                 delay_s = round_.resend_delay_s(pack.crawl, requeued.delay_s)
@@ -400,10 +403,10 @@ class Batch:
                     model.books.count("put off")
                 return
 
-    async def _visit(self, pack: Pack) -> OutgoingPack | None:
+    async def _visit(self, pack: Pack, *, early: bool = False) -> OutgoingPack | None:
         """Visit a pack and settle it. If it got no slot, return the pack to send again."""
         until_ms = self._round.until_ms(pack.crawl, long=bool(pack.place))
-        visit = Visit(self._container, pack, until_ms)
+        visit = Visit(self._container, pack, until_ms, early=early)
         self._visiting += 1
         await visit.go()
         if not visit.result.deferrals:

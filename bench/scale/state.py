@@ -46,6 +46,8 @@ class State:
             id=CRAWL, name="crawl", started_at_ms=0, delay_ms=scenario.delay_ms,
             shards=scenario.shards, seeds=tuple(f"{host}/0" for host in self.web.hosts),
         )  # fmt: skip
+        # Number of claimed URLs in the file of each host.
+        self.claim_files: dict[str, float] = {}
 
     def requested(self) -> None:
         self.books.use(Term.SENT_BYTES, Stage.WEB, REQUEST_BYTES)

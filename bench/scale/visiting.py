@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from bench.scale.kernel import Gate, Group
 from bench.scale.services import View
+from orbweaver.budget.billing_units import Stage, Term
 from orbweaver.fetching import response_verdict as answers
+from orbweaver.frontier.known_claims import DIGEST_BYTES, DIGESTS_MAX
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.seen_urls import GENERATION_MS, GENERATION_URLS_MAX, Novelty
 from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
@@ -23,11 +25,12 @@ from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
 from orbweaver.politeness.pacer import LAPSES_MAX, HostRequests, Pacer
 from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
+from orbweaver.worker.host_claims import BYTES_MAX, ENTRY_BYTES, IN_USE_MS, is_worth_saving
 from orbweaver.worker.host_visits import WaitingVisits
 from orbweaver.worker.succession import place_of_message
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from bench.scale.kernel import Kernel
     from bench.scale.state import State
@@ -37,6 +40,10 @@ if TYPE_CHECKING:
     from orbweaver.worker.succession import PackPlace
 
 CPU_FULL_MB = 1_769
+# Assumed: duration of a GET and a PUT of S3.
+GET_MS, PUT_MS = 30, 60
+# Measured on a whole CPU: reading and merging a digest, hashing and looking up a link.
+MERGED_CPU_MS, SOUGHT_CPU_MS = 0.00015, 0.004
 
 
 class Container:
@@ -56,6 +63,7 @@ class Container:
         self.slower = CPU_FULL_MB / model.scenario.fleet.memory_mb
         self.crawl_read_ms = -(10**9)
         self.seen = Seen(kernel)
+        self.host_claims = HostClaims(model, self)
         self.novelty = Novelty()
 
     async def think(self, cpu_ms: float) -> None:
@@ -91,6 +99,114 @@ class Seen:
         self._newer_urls += urls
 
 
+@dataclass(slots=True)
+class _Entry:
+    known: float = 0.0
+    new: float = 0.0
+    visited_ms: int = 0
+    loaded_until_ms: int = 0
+    saving: bool = False
+
+    @property
+    def size_bytes(self) -> float:
+        return ENTRY_BYTES + DIGEST_BYTES * self.known
+
+
+class HostClaims:
+    """Numbers of cached claims of queued URLs in a container, per host: `worker.host_claims`.
+
+    Each URL is equally likely. Times of reads and writes, the size of a container's memory, and
+    evictions follow the worker.
+    """
+
+    def __init__(self, model: State, container: Container) -> None:
+        self._model = model
+        self._container = container
+        self._used = model.settings.shares_claims
+        self._entries: dict[str, _Entry] = {}
+        self._held = 0.0
+
+    def visit(self, host: Host, pack: Pack, until_ms: int, *, early: bool) -> Callable[[], None]:
+        """Begin a visit, and return a function to call before each request."""
+        kernel = self._model.kernel
+        if not (self._used and pack.place and self._model.scenario.delay_ms):
+            return _ignore
+        entry = self._entries.pop(host.name, None)
+        if entry is None:
+            if not self._room(ENTRY_BYTES):
+                return _ignore
+            entry = _Entry()
+            self._held += entry.size_bytes
+        self._entries[host.name] = entry
+        entry.visited_ms = kernel.time_ms
+
+        def asking() -> None:
+            if not early and entry.loaded_until_ms != until_ms:
+                entry.loaded_until_ms = until_ms
+                kernel.ready(self._load(host, entry))
+            left_ms = until_ms - kernel.time_ms
+            if is_worth_saving(int(entry.new), left_ms) and not entry.saving:
+                entry.saving = True
+                kernel.ready(self._save(host, entry))
+
+        return asking
+
+    def known(self, host: Host) -> float:
+        """Return the number of a host's URLs that are known to be claimed."""
+        entry = self._entries.get(host.name)
+        return 0.0 if entry is None else min(host.found, entry.known)
+
+    def learn(self, host: Host, urls: float) -> None:
+        entry = self._entries.get(host.name)
+        if entry is not None and self._room(DIGEST_BYTES * urls):
+            entry.new += self._grow(entry, min(host.found, entry.known + urls))
+
+    async def _load(self, host: Host, entry: _Entry) -> None:
+        books, kernel = self._model.books, self._model.kernel
+        books.use(Term.S3_GET, Stage.BODIES, 1)
+        books.count("claims read")
+        await kernel.until(kernel.time_ms + GET_MS)
+        stored = self._model.claim_files.get(host.name, 0.0)
+        if not stored or self._entries.get(host.name) is not entry:
+            return
+        await self._container.think(MERGED_CPU_MS * (stored + entry.known))
+        if self._room(DIGEST_BYTES * max(0.0, stored - entry.known)):
+            # Other containers may have found the new URLs since.
+            new = entry.new * (1 - stored / host.found)
+            self._grow(entry, min(host.found, stored + new))
+            entry.new = new
+
+    async def _save(self, host: Host, entry: _Entry) -> None:
+        books, kernel = self._model.books, self._model.kernel
+        known, new = entry.known, entry.new
+        books.use(Term.S3_PUT, Stage.BODIES, 1)
+        books.count("claims written")
+        await kernel.until(kernel.time_ms + PUT_MS)
+        self._model.claim_files[host.name] = known
+        entry.new = max(0.0, entry.new - new)
+        entry.saving = False
+
+    def _grow(self, entry: _Entry, known: float) -> float:
+        known = min(DIGESTS_MAX, max(known, entry.known))
+        more = known - entry.known
+        entry.known = known
+        self._held += DIGEST_BYTES * more
+        return more
+
+    def _room(self, more_bytes: float) -> bool:
+        in_use_ms = self._model.kernel.time_ms - IN_USE_MS
+        while self._held + more_bytes > BYTES_MAX:
+            name, entry = next(iter(self._entries.items()), ("", None))
+            if entry is None or entry.visited_ms >= in_use_ms:
+                return False
+            self._held -= entry.size_bytes
+            del self._entries[name]
+        return True
+
+
+def _ignore() -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
     """URLs of one host in a pack that the visit still has to request."""
@@ -105,16 +221,23 @@ class _Walk:
 class Visit:
     """The visit of one pack: all requests for a batch of URLs."""
 
-    def __init__(self, container: Container, pack: Pack, until_ms: int) -> None:
+    def __init__(
+        self, container: Container, pack: Pack, until_ms: int, *, early: bool = False
+    ) -> None:
         self.container = container
         self.model = container.model
         self.pack = pack
         self.until_ms = until_ms
+        self.early = early
         self.result = PackResult(pack.crawl)
         self.ends: list[tuple[Host, Target, str]] = []
         self.recorded = 0
         self.body_bytes = 0
         self.links_read = 0.0
+        # Claims to learn once the pack is committed, and links that were looked up.
+        self.learned: defaultdict[str, float] = defaultdict(float)
+        self.sought = 0.0
+        self._asking: Callable[[], None] = _ignore
 
     @property
     def standing(self) -> PackPlace:
@@ -125,6 +248,10 @@ class Visit:
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
         for target in self.pack.targets:
             hosts[host_of(target.url)].append(target)
+        first = self.model.web.hosts[next(iter(hosts))]
+        self._asking = self.container.host_claims.visit(
+            first, self.pack, self.until_ms, early=self.early
+        )
         group = Group(self.model.kernel)
         for name, targets in hosts.items():
             group.start(self._visit_host(self.model.web.hosts[name], targets))
@@ -231,6 +358,7 @@ class Visit:
             walk.queue.append(target)
         else:
             at_ms = kernel.time_ms
+            self._asking()
             answer = await self._request(host, walk.delay_ms)
             container.everywhere.leave()
             await self._conclude(host, target, answer, at_ms, turn)
@@ -287,14 +415,16 @@ class Visit:
         for place in new:
             url = f"{host.name}/{place}"
             self.result.link(Target(url=url, depth=target.depth + 1, referrer=target.url))
-        # The container looks up only old links that it has not seen.
+        # A container knows the old links that it has seen itself or read from a file.
         seen = self.container.seen.of(host)
+        known = max(seen, self.container.host_claims.known(host))
         old = max(0, min(host.found, web.plan.links) - len(new))
-        unseen = old * (1 - seen / host.found)
-        if not seen:
+        if not known:
             self.links_read += min(host.pages, web.plan.links_everywhere)
-        self.links_read += unseen
-        self.container.seen.add(host, round(len(new) + unseen))
+        self.links_read += old * max(0.0, 1 - known / host.found)
+        self.container.seen.add(host, round(len(new) + old * (1 - seen / host.found)))
+        self.learned[host.name] += len(new) + old * (1 - known / host.found)
+        self.sought += old * (1 - seen / host.found)
         self._end(host, target, "ok")
 
     def _end(self, host: Host, target: Target, reason: str) -> None:

@@ -169,7 +169,8 @@ USED_BY_AWS = frozenset(
     # The queue has the function's name, hence this word.
     *(f"delivery {action} log-group:/aws/lambda/delivery:*" for action in LOGS),
 }
-# Work continues without these: workers share their results in files only in some crawls.
+# Work continues without these: links are looked up instead (tests/unit/worker/test_host_claims.py).
+# Only large pages with a delay, where waits are billed, cause such requests.
 ADVISORY = frozenset(
     f"{role} s3:{action} bucket/claimed/*"
     for role in ("worker", "renderer")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from orbweaver.frontier.known_claims import PREFIX
 from orbweaver.frontier.late_links import LANE
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.outcome import Reason, Refusal
@@ -41,6 +42,9 @@ def kinds(
             "not recorded": any(journal.unrecorded for journal in world.journals.values()),
             "links waited": any(journal.late for journal in world.journals.values()),
             "links spared": any(left for (_, host), left in world.backlog.items() if host == LANE),
+            "claims handed on": any(
+                key.startswith(PREFIX) and "/kinds/" not in key for key in world.files
+            ),
             "what was met handed on": any("/kinds/" in key for key in world.files),
             "nothing new": any(crawl.stop is Stop.NOTHING_NEW for crawl in world.crawls.values()),
             "retried": any(crawl.retry_of for crawl in world.crawls.values()),

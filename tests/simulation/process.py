@@ -16,6 +16,7 @@ from orbweaver.exporting.exporter import ExporterParts
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
 from orbweaver.worker.batch import Worker
+from orbweaver.worker.host_claims import HostClaims
 from tests.memory import (
     MemoryBacklog,
     MemoryBudgets,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 # A worker defers a message of a newer version twice. Then it becomes a dead letter.
 NEWER_WAIT_S = 1_200
+ALWAYS_MS = 10**9
 # After these effects, messages recorded in the table must be sent.
 _BEFORE_SENDING = frozenset({"backlog.begin", "backlog.note_sent", "packs.commit"})
 
@@ -226,6 +228,7 @@ class WorkerProcess(Process):
             newer_wait_s=NEWER_WAIT_S,
             render_queue_url=QUEUE if cloud.renders else "",
             browser=BROWSER if renders else "",
+            claims_travel="yes" if cloud.claims_travel else "no",
         )
         world = cloud.world
         ports = SimpleNamespace(
@@ -249,8 +252,12 @@ class WorkerProcess(Process):
         self.queue, self.packs, self.crawls = ports.queue, ports.packs, ports.crawls
         self.worker = _Worker(cloud, ports, fetcher=self, metrics=MemoryMetrics())
         self.ending = self.worker.ending
-        # Learners write files only if another container may continue the crawl.
-        self.worker.pack_fetcher.kinds._hands_on = cloud.hands_on
+        # Sites are small and rounds long, so one new claim is enough to write the file of claims.
+        claims = HostClaims(
+            files=ports.files, clock=self.clock, settings=settings, new_least=1, last_ms=ALWAYS_MS
+        )
+        self.worker.processor.host_claims = claims
+        self.worker.processor._sifter._host_claims = claims
 
     def end(self) -> None:
         self.worker.end()

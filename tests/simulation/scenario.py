@@ -109,8 +109,8 @@ class Scenario:
     before_midnight_s: float = 6 * HOUR_S
     # Maximum wait of a worker for slots.
     wait_s_max: float = Settings().wait_s_max
-    # True if a container always writes files of results for the next container.
-    hands_on: bool = False
+    # True if workers share their knowledge of a host's claims.
+    claims_travel: bool = False
     # Time and URL of an erasure.
     erases: tuple[float, str] | None = None
 
@@ -146,7 +146,7 @@ def scenario(seed: int) -> Scenario:
         before_midnight_s=before_midnight_s,
         wait_s_max=_wait_s_max(crawls, faults),
         # A separate random generator.
-        hands_on=Random(f"claims/{seed}").random() < 0.6,
+        claims_travel=Random(f"claims/{seed}").random() < 0.6,
     )
 
 

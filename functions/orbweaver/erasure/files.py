@@ -31,9 +31,9 @@ from orbweaver.exporting.manifest import (
 from orbweaver.exporting.run_state import RUN, RUN_MS_MAX, ExportEvents, begun_ms
 from orbweaver.frontier.body_file import PREFIX as BODIES
 from orbweaver.frontier.body_file import folder_of
+from orbweaver.frontier.known_claims import PREFIX as CLAIMS
+from orbweaver.frontier.known_claims import folder_of as claims_of
 from orbweaver.frontier.retrying import all_of
-from orbweaver.frontier.seen_content import PREFIX as SHARED
-from orbweaver.frontier.seen_content import folder_of as shared_of
 from orbweaver.frontier.warc import WarcError
 from orbweaver.model.columns import ITEMS
 from orbweaver.model.ports import Clock, Files
@@ -75,7 +75,7 @@ class FileEraser:
         self._counted: dict[str, Counter[str]] = {"rows": Counter(), "cells": Counter()}
 
     async def erase(self) -> None:
-        await self._shared_results()
+        await self._claims()
         await self._segments()
         waited = await self._wait_for_exports()
         await self.erase_exports()
@@ -86,7 +86,7 @@ class FileEraser:
 
     async def count(self) -> None:
         """Do all steps except waiting. On read-only files this only counts."""
-        await self._shared_results()
+        await self._claims()
         await self._segments()
         await self.erase_exports()
         await self._erase_other_files()
@@ -118,12 +118,12 @@ class FileEraser:
 
     # --- stored pages -----------------------------------------------------------------------
 
-    async def _shared_results(self) -> None:
-        """Remove files of results that workers share: all, or only of erased runs."""
-        # Workers can do without these files.
-        folders = [shared_of(run) for run in sorted(self._scope.runs)] or [SHARED]
+    async def _claims(self) -> None:
+        """Remove files with digests of claimed URLs: all, or only of erased runs."""
+        # These files only pass known URLs from worker to worker, so workers can do without them.
+        folders = [claims_of(run) for run in sorted(self._scope.runs)] or [CLAIMS]
         for folder in folders:
-            await self.remove(await self._files.list(folder), "shared_files")
+            await self.remove(await self._files.list(folder), "claim_files")
 
     async def _segments(self) -> None:
         if self._scope.runs:

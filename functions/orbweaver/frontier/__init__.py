@@ -11,6 +11,7 @@ a group of similar URLs.
     crawler_traps   sites that generate URLs without end
     erase_rule      URLs that a crawl must not request again after an erasure
     seen_urls       memory of claimed URLs
+    known_claims    claimed URLs of a host, as digests for other containers
     seen_content    memory of titles, texts, paths and values of pages, as digests
     kind_count      counts of one kind
     kind_shape      forms of URLs, by which they are assigned to kinds

@@ -14,8 +14,6 @@ from hashlib import blake2b
 
 from orbweaver.parsing.text_digest import RUNS_EACH
 
-# Folder of the shared files. It has a folder for each run.
-PREFIX = "claimed/"
 DIGEST_BYTES = 5
 # Limit of each memory. A full memory is cleared.
 MET_MAX = 50_000
@@ -37,10 +35,6 @@ _VERSION = 1
 _HEAD = struct.Struct(">BIII")
 _SLOT_BYTES = 3
 NEWS_BYTES_MAX = _HEAD.size + 3 * NEWS_MAX * DIGEST_BYTES + RUNS_NEWS_MAX * _SLOT_BYTES
-
-
-def folder_of(crawl_id: str) -> str:
-    return f"{PREFIX}{crawl_id}/"
 
 
 # Most texts are digested several times in a row.

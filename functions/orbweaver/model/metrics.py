@@ -59,6 +59,8 @@ class Metric(StrEnum):
     MESSAGES_BURIED = "MessagesBuried"
     MESSAGES_NEWER = "MessagesNewer"
     PACKS_PUT_OFF = "PacksPutOff"
+    # files of claimed URLs that an IAM role may not read or write
+    CLAIMS_REFUSED = "ClaimsRefused"
     # ended runs, compared with the runs before them
     YIELD_DROP_PERCENT = "YieldDropPercent"
     # cost of an invocation

@@ -117,15 +117,19 @@ class Settings:
     # Concurrent fetches of bodies with more than `SMALL_BYTES` (adapters/web/large_bodies.py).
     large_bodies: int = 3
     # Maximum size of all bodies that wait to be read. A single body can be larger.
-    waiting_bytes_max: int = 6 * 1024 * 1024
+    waiting_bytes_max: int = 5 * 1024 * 1024
     # Maximum size of the content of pages whose messages are not done. Above it, a message ends
     # with its current results, and its other URLs are requeued.
-    held_bytes_max: int = 12 * 1024 * 1024
+    held_bytes_max: int = 6 * 1024 * 1024
     # Length of a round. Visits of hosts with a backlog of URLs last until the crawl's round ends.
     # So their remaining messages become visible at the same time.
     round_s: float = 60.0
     # yes: a worker waits for a slot of a host only if that costs less than requeueing the URL.
     waits_billed: str = "no"
+    # yes: workers share which URLs of a host are claimed (worker/host_claims.py), and their results
+    # for groups of similar URLs (worker/kind_learning.py). This saves money if look-ups are billed,
+    # so the default is the value of `waits_billed`.
+    claims_travel: str = ""
     # Time for which a worker waits for other batches that store pages in the same file, and the
     # maximum size of that file.
     segment_wait_s: float = 5.0
@@ -204,6 +208,11 @@ class Settings:
         """URLs of the queues for packs. A frugal stack has one queue for crawl and express."""
         others = filter(None, [self.render_queue_url])
         return tuple(dict.fromkeys((self.crawl_queue_url, self.express_queue_url, *others)))
+
+    @property
+    def shares_claims(self) -> bool:
+        """Whether workers share their knowledge of a crawl in files."""
+        return (self.claims_travel or self.waits_billed) == "yes"
 
     @property
     def renders_elsewhere(self) -> bool:

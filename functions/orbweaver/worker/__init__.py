@@ -25,6 +25,7 @@ interfaces (ports) only. Each module calls only modules below it in this list.
     link_dedup         drop links that need no claim
     apply_journal      claim, store, commit, send, finish
     succession         keep one pack of each host in flight in a crawl with a delay
+    host_claims        pass known claims of a host to other containers in files
     rounds             length of an invocation, and packs started before their message arrives
     shutdown           stop early when the worker must end
     group_commit       commit many packs in one transaction

@@ -406,6 +406,7 @@ class PackFetcher:
         if context.crawl.cookies:
             headers = await self._jars().headers(crawl_id, request.url, request.headers)
             request = replace(request, headers=headers)
+        context.asking()
         room.received = None  # unknown until the response is complete, so the maximum counts
         answer = await self._fetcher.fetch(request)
         room.received = received_of(answer)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from orbweaver.frontier.kind_learner import KindLearner
 from orbweaver.frontier.kind_scores import FILES, WAITING, is_ordered, requested_in
+from orbweaver.frontier.known_claims import folder_of
 from orbweaver.frontier.late_links import SOON_DONE, Banded, late_links_min
-from orbweaver.frontier.seen_content import NEWS_BYTES_MAX, folder_of
+from orbweaver.frontier.seen_content import NEWS_BYTES_MAX
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError
 from orbweaver.model.page_record import PageRecord
@@ -85,7 +86,7 @@ class KindLearning:
         self._crawls, self._files = crawls, files
         # Files are always written if another container may continue the crawl, and otherwise only
         # while several workers process it.
-        self._hands_on = settings.waits_billed == "yes"
+        self._hands_on, self._barred = settings.shares_claims, settings.claims_travel == "no"
         self._known: dict[str, _Learned] = {}
 
     def learner_for(self, crawl: Crawl) -> KindLearner:
@@ -227,13 +228,13 @@ class KindLearning:
             total = await self._crawls.learned(crawl.id)
             known.counted = requested_in(total)
         if adds or self._has_enough(known):
-            leaves = with_files and (self._hands_on or not known.alone)
+            leaves = with_files and (self._hands_on or not (known.alone or self._barred))
             if with_files:
                 known.shared = known.learner.asked
             told = scores.unshared()
             if known.waiting:
                 told[WAITING] = known.waiting
-            # The crawl's item counts the files.
+            # The crawl's item counts the files. They are in the folder of worker/host_claims.py.
             if leaves and scores.met.has_news:
                 told[FILES] = 1
             # If the table's response is lost, these results are added twice and count twice.

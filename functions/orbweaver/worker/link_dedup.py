@@ -30,6 +30,7 @@ from orbweaver.model.turns import in_turns, slices, turn_after
 from orbweaver.model.url import Bounds, host_of
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.apply_journal import Samples, claimer_of
+from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.kind_learning import KindLearning
 
 if TYPE_CHECKING:
@@ -61,11 +62,13 @@ class LinkDeduplicator:
         clock: Clock,
         bounds: Bounds,
         kinds: KindLearning,
+        host_claims: HostClaims,
     ) -> None:
         self._packs = packs
         self._frontier = frontier
         self._samples = samples
         self._kinds = kinds
+        self._host_claims = host_claims
         self._clock = clock
         self._shares = Shares(bounds)
         self._novelty = Novelty()
@@ -96,6 +99,8 @@ class LinkDeduplicator:
         # traps).
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
+        # Claims that other containers found count as seen here, so that each claim is checked once.
+        await self._see_known(crawl, result)
         # Results of other workers decide which links are claimed now, and which are deferred.
         await self._kinds.before_sorting(crawl)
         async with self._turn(crawl, message, result, waiting) as alone:
@@ -192,17 +197,27 @@ class LinkDeduplicator:
             result.count("left_beyond", len(new) - LEFT_MAX)
         result.keep_left(new[:LEFT_MAX])
 
+    async def _see_known(self, crawl: Crawl, result: PackResult) -> None:
+        now_ms = self._clock.now_ms()
+        urls = result.candidates
+        unseen = set(urls) - self.seen.known(crawl.id, urls, now_ms)
+        async for part in slices([*unseen]):
+            self.seen.add(crawl.id, self._host_claims.known(crawl, part), now_ms)
+
     async def learn_from_journal(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
         """Remember which links of a stored result the pack has claimed, by its commit record."""
         children = [journal.candidates[place].url for place in ledger.children]
         others = {target.url for target in journal.candidates}.difference(children)
         if is_ordered(crawl):
             await self._kinds.note_not_in_flight(crawl, [*others])
+        async for part in slices(children):
+            self._host_claims.note_committed(crawl, part)
         if not ledger.surplus:
             self._novelty.note(crawl.id, len(journal.candidates), len(others))
             self._remember_claims(crawl, journal)
             return
         self.seen.forget(crawl.id, (target.url for target in journal.candidates))
+        self._host_claims.forget(crawl, others)
         # After the budget was lowered, one counter shard may be used up while another has much
         # left.
         if crawl.shards == 1 or not crawl.quotas:
@@ -324,6 +339,7 @@ class LinkDeduplicator:
             claimed = len(known.held) + len(known.lapsed)
             self._novelty.note(crawl.id, len(urls), claimed)
             self._remember(crawl, known.held, window_s)
+            self._host_claims.note_read(crawl, known.own)
             result.drop(known.held)
             lapsed |= known.lapsed
             found += claimed

@@ -42,6 +42,7 @@ from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.earlier_runs import EarlierRunReader
 from orbweaver.worker.fetch_pack import PackFetcher
+from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.link_dedup import LinkDeduplicator
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_fault import unreadable
@@ -164,6 +165,9 @@ class PackProcessor:
             random=ports.delivery_random,
             settings=settings,
         )
+        self.host_claims = HostClaims(
+            files=ports.files, clock=clock, settings=settings, metrics=metrics
+        )
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
@@ -178,6 +182,7 @@ class PackProcessor:
             clock=clock,
             bounds=settings.bounds,
             kinds=pack_fetcher.kinds,
+            host_claims=self.host_claims,
         )
 
     async def advance(
@@ -400,6 +405,9 @@ class PackProcessor:
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
                 lined=not pack.place,
                 suspected=pack.failures > 0,
+                asking=self.host_claims.visit(
+                    crawl, pack, round_, until_ms, early=round_.has_taken(pack)
+                ),
                 host_done=host_done,
             )
             holding = self._pack_fetcher.holding(result)

@@ -49,6 +49,8 @@ class PackContext:
     lined: bool = True
     # True if this page may have killed a worker.
     suspected: bool = False
+    # Called before each request, to start background work.
+    asking: Callable[[], None] = lambda: None
     # Called with each host whose URLs were all requested or requeued.
     host_done: Callable[[str], Awaitable[None]] | None = None
 

@@ -11,6 +11,7 @@ import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine
 from math import ceil
+from typing import Any
 
 from orbweaver.frontier.messages import Pack
 from orbweaver.model.ports import Clock
@@ -64,6 +65,7 @@ class Round:
         self._least_ms = LEAST_MS if billed else LEAST_UNBILLED_MS
         self._take: Callable[[Pack], Coroutine[None, None, None]] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._beside: set[asyncio.Task[None]] = set()
         self._ends: dict[str, int] = {}
         self._taken: dict[str, _Taken] = {}
 
@@ -197,6 +199,13 @@ class Round:
         assert self._take is not None  # noqa: S101 - `is_open` requires it
         self._tasks.append(asyncio.create_task(self._take(pack)))
 
+    def run_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start background work that is cancelled when the invocation ends."""
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+        return task
+
     async def run(
         self, first: Awaitable[None], take: Callable[[Pack], Coroutine[None, None, None]]
     ) -> None:
@@ -208,6 +217,8 @@ class Round:
                 await self._tasks[-1]
                 self._tasks = [task for task in self._tasks if not task.done()]
         finally:
-            for task in self._tasks:
+            # A copy, because a cancelled background task leaves the set.
+            tasks = [*self._tasks, *self._beside]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)

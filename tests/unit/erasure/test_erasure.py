@@ -418,16 +418,16 @@ async def test_headers_of_host_are_erased_with_host(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("scope", "left"),
     [
-        (ErasureScope(runs=frozenset({ENDED.id})), ["claimed/other-1/kinds/5"]),
+        (ErasureScope(runs=frozenset({ENDED.id})), ["claimed/other-1/5/b"]),
         (ErasureScope(host="example.org"), []),
     ],
 )
-async def test_shared_files_are_erased_with_run_or_host(
+async def test_claim_files_are_erased_with_run_or_host(
     stage: Stage, scope: ErasureScope, left: list[str]
 ) -> None:
     """The digests in a file do not reveal their host, so erasing a host removes all files."""
     for run in (ENDED.id, "other-1"):
-        stage.world.files[f"claimed/{run}/kinds/5"] = b"digests"
+        stage.world.files[f"claimed/{run}/5/b"] = b"digests"
     done = await forgetter_of(stage).forget(scope)
     assert [key for key in stage.world.files if key.startswith("claimed/")] == left
-    assert done.done["shared_files"] == 2 - len(left)
+    assert done.done["claim_files"] == 2 - len(left)

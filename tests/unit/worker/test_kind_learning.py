@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ORDERED = replace(CRAWL, pages_max=500)
 FOLDER = f"claimed/{ORDERED.id}/kinds/"
-HANDED_ON, KEPT = Settings(waits_billed="yes"), Settings()
+HANDED_ON, KEPT = Settings(claims_travel="yes"), Settings()
 LETTERS = "abcdefghijklmnopqrst"
 
 
@@ -98,6 +98,16 @@ async def test_concurrent_containers_share_kinds() -> None:
     assert fruitful(one) == 15
     await one.share(ORDERED)
     assert sorted(world.files) == [f"{FOLDER}1", f"{FOLDER}2"]
+
+
+async def test_counts_are_shared_without_files() -> None:
+    world, barred = World(crawls={ORDERED.id: ORDERED}), Settings(claims_travel="no")
+    containers = [container(world, barred) for _ in range(3)]
+    for place, kinds in enumerate(containers):
+        learn(kinds, *LETTERS[5 * place : 5 * place + 5])
+        await kinds.share(ORDERED)
+    assert fruitful(containers[-1]) == 15
+    assert not world.files
 
 
 async def test_single_container_reads_counts_rarely() -> None:

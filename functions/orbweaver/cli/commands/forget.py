@@ -36,7 +36,7 @@ WORDS = {
     "bodies": "bodies",
     "texts": "texts",
     "screenshots": "screenshots",
-    "shared_files": "files of results that workers share, removed",
+    "claim_files": "files of digests of claims, removed",
     "segments": "files of stored pages, changed or removed",
     "export_files": "exported files, changed or removed",
     "rows": "rows of them",
