@@ -24,17 +24,16 @@ from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.seen_urls import Novelty, SeenUrls
 from orbweaver.model.crawl import DAY_S, Crawl
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.ports import Clock
 from orbweaver.model.target import Prior, Target, TargetKind
 from orbweaver.model.turns import in_turns, slices, turn_after
-from orbweaver.model.url import Bounds, host_of
+from orbweaver.model.url import host_of
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.apply_journal import Samples, claimer_of
 from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.kind_learning import KindLearning
 
 if TYPE_CHECKING:
-    from orbweaver.frontier.ports import Frontier, Packs
+    from orbweaver.worker.ports import WorkerPorts
 
 # Longest wait in seconds for the lock. It is held during a read and a write. A table that is slow
 # for one pack must not block the pack's batch.
@@ -54,23 +53,15 @@ class LinkDeduplicator:
     """Drops links that need no claim. One instance per container, so its memory is reused."""
 
     def __init__(
-        self,
-        *,
-        packs: Packs,
-        frontier: Frontier,
-        samples: Samples,
-        clock: Clock,
-        bounds: Bounds,
-        kinds: KindLearning,
-        host_claims: HostClaims,
+        self, ports: WorkerPorts, *, samples: Samples, kinds: KindLearning, claims: HostClaims
     ) -> None:
-        self._packs = packs
-        self._frontier = frontier
+        self._packs = ports.packs
+        self._frontier = ports.frontier
         self._samples = samples
         self._kinds = kinds
-        self._host_claims = host_claims
-        self._clock = clock
-        self._shares = Shares(bounds)
+        self._host_claims = claims
+        self._clock = ports.clock
+        self._shares = Shares(ports.settings.bounds)
         self._novelty = Novelty()
         self._spent: set[tuple[str, int]] = set()
         # Packs of one crawl hold this lock one after the other, from the check of `seen` to their

@@ -176,13 +176,7 @@ class PackProcessor:
             packs=packs, crawls=crawls, frontier=frontier, bounds=settings.bounds
         )
         self._link_dedup = LinkDeduplicator(
-            packs=packs,
-            frontier=frontier,
-            samples=applier.samples,
-            clock=clock,
-            bounds=settings.bounds,
-            kinds=pack_fetcher.kinds,
-            host_claims=self.host_claims,
+            ports, samples=applier.samples, kinds=pack_fetcher.kinds, claims=self.host_claims
         )
 
     async def advance(
