@@ -257,7 +257,7 @@ class WorkerProcess(Process):
             files=ports.files, clock=self.clock, settings=settings, new_least=1, last_ms=ALWAYS_MS
         )
         self.worker.processor.host_claims = claims
-        self.worker.processor._sifter._host_claims = claims
+        self.worker.processor._link_dedup._host_claims = claims
 
     def end(self) -> None:
         self.worker.end()

@@ -300,8 +300,7 @@ class PackProcessor:
             await self._applier.drop(crawl, message, known.journal)
             return Done(check=crawl.id)
         if known.journal is None:
-            # The journal has expired, so nothing can be sent again. Every copy of the message has
-            # expired, too.
+            # The journal has expired, so nothing can be sent again.
             return Done()
         backlog_place = place_of_message(message)
         await self._applier.resend(crawl, message.id, known.journal, known.ledger, backlog_place)
