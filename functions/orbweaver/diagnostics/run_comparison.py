@@ -129,7 +129,7 @@ class DiffLine:
 
     before: tuple[Piece, ...] | None
     after: tuple[Piece, ...] | None
-    # Equal lines before this one that are not shown: their number.
+    # Count of equal lines that are left out before this one.
     skipped: int = 0
 
 
