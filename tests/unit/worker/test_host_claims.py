@@ -100,7 +100,9 @@ async def test_links_in_claims_file_are_not_looked_up(
     assert stage.counts()["claimed"] == 2
     # Links from the file are remembered as seen.
     urls = [f"{SITE}/{name}" for name in "abc"]
-    assert stage.processor._link_dedup.seen.known(POLITE.id, urls, stage.clock.now_ms()) == set(urls)
+    assert stage.processor._link_dedup.seen.known(POLITE.id, urls, stage.clock.now_ms()) == set(
+        urls
+    )
 
 
 async def test_learned_claims_are_saved_for_next_container(
