@@ -75,6 +75,7 @@ class Cloud:
         self.wait_s_max = scenario.wait_s_max
         # Maximum wait of a worker for other packs' pages before it stores a file.
         self.segment_wait_s = Settings().segment_wait_s
+        self.waits_billed = "yes"
         self.claims_travel = scenario.claims_travel
         # Decides which workers get SIGTERM; a separate generator leaves the rest of the seed
         # unchanged.

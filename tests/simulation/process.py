@@ -225,6 +225,7 @@ class WorkerProcess(Process):
             body_bytes_max=BODY_BYTES_MAX,
             wait_s_max=cloud.wait_s_max,
             segment_wait_s=cloud.segment_wait_s,
+            waits_billed=cloud.waits_billed,
             newer_wait_s=NEWER_WAIT_S,
             render_queue_url=QUEUE if cloud.renders else "",
             browser=BROWSER if renders else "",

@@ -32,7 +32,7 @@ LINKS = 8
 END_S_MAX = 3_600.0
 # Time between two packs (batches of URLs) of a host: a commit and a receive.
 HANDOVER_S = 2.0
-# As on one machine (app/store_runner.py).
+# As on one machine (app/store_runner.py), where waits are not billed.
 SEGMENT_WAIT_S = 0.5
 
 
@@ -95,7 +95,7 @@ async def _play(polite: PoliteCrawl) -> Played:
     plan = Scenario(seed=polite.seed, sites=sites, crawls=(), faults=Faults(), faults_until_s=0.0)
     web = SimWeb(sites, asyncio.get_running_loop().time, trace.counts)
     cloud = Cloud(plan, world, web, trace)
-    cloud.segment_wait_s = SEGMENT_WAIT_S
+    cloud.segment_wait_s, cloud.waits_billed = SEGMENT_WAIT_S, "no"
     at_ms = cloud.start_ms
     crawl_id = run_id("polite", at_ms)
     urls = tuple(f"{site.origin}/0" for site in sites)

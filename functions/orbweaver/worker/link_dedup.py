@@ -24,7 +24,7 @@ from orbweaver.frontier.pack_result import PackResult
 from orbweaver.frontier.seen_urls import Novelty, SeenUrls
 from orbweaver.model.crawl import DAY_S, Crawl
 from orbweaver.model.outcome import Refusal
-from orbweaver.model.target import Prior, Target, TargetKind
+from orbweaver.model.target import PACK_TARGETS_MAX, Prior, Target, TargetKind
 from orbweaver.model.turns import in_turns, slices, turn_after
 from orbweaver.model.url import host_of
 from orbweaver.model.url_rules import by_window
@@ -45,6 +45,8 @@ GATHER_TURNS = 4
 PROBES = 20
 # Maximum number of links that a pack takes over from waiting packs: as many as one page may have.
 GATHERED_MAX = 5_000
+# Number of seeds whose hosts are compared, to find out whether a crawl has several hosts.
+SEEDS_MAX = 100
 # Maximum number of omitted links in a journal, at 20 to 30 bytes each.
 LEFT_MAX = 1_000
 
@@ -57,6 +59,9 @@ class LinkDeduplicator:
     ) -> None:
         self._packs = ports.packs
         self._frontier = ports.frontier
+        self._backlog = ports.backlog
+        # On AWS a surplus link costs writes, and an idle host costs nothing.
+        self._shares_limit = ports.settings.waits_billed == "no"
         self._samples = samples
         self._kinds = kinds
         self._host_claims = claims
@@ -146,6 +151,9 @@ class LinkDeduplicator:
             prompt, late = [], [*((surplus_band, target) for target in prompt), *late]
         elif judged:
             prompt, late = await self._kinds.sort_links(crawl, prompt, band)
+            if crawl.delay_ms and band is None and self._shares_limit:
+                prompt, surplus = await self._split_by_host(crawl, prompt)
+                late = [*((surplus_band, target) for target in surplus), *late]
         if crawl.delay_ms:  # group links by host, so that most late packs serve one host
             late.sort(key=lambda one: (one[0], host_of(one[1].url)))
         if crawl.delay_ms and band is not None:  # start with the host that has most links
@@ -160,6 +168,29 @@ class LinkDeduplicator:
                 result.leave_out(target)
         result.put_in_order(prompt)
         result.put_late(late, surplus_band)
+
+    async def _split_by_host(
+        self, crawl: Crawl, links: Sequence[Target]
+    ) -> tuple[list[Target], list[Target]]:
+        """Split links into those to claim now, and surplus links of hosts with waiting URLs.
+
+        A host that has a waiting pack gets no link, and another host gets one pack. Otherwise the
+        hosts whose pages come first would use up the page limit, and the crawl would end with a few
+        hosts, each with many URLs.
+        """
+        hosts: defaultdict[str, list[Target]] = defaultdict(list)
+        for target in links:
+            hosts[host_of(target.url)].append(target)
+        if len({*map(host_of, crawl.seeds[:SEEDS_MAX]), *hosts}) == 1:
+            return list(links), []
+        surplus: list[Target] = []
+        for host, targets in hosts.items():
+            # The first pack is in flight.
+            has_waiting = len(await self._backlog.first_places(crawl.id, host, 2)) > 1
+            surplus += targets if has_waiting else targets[PACK_TARGETS_MAX:]
+        left = {target.url for target in surplus}
+        await self._kinds.note_not_in_flight(crawl, [*left])
+        return [target for target in links if target.url not in left], surplus
 
     def _note_late(self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal) -> None:
         taken = len(message.targets) if isinstance(message, Pack) and message.late else 0

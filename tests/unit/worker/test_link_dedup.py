@@ -6,21 +6,28 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from orbweaver.frontier import admission
+from orbweaver.frontier.backlog import WaitingPack
 from orbweaver.frontier.messages import child_id
 from orbweaver.frontier.seen_urls import ASKED_MIN
 from orbweaver.model.errors import NOTHING, Transient
 from orbweaver.model.page_record import shard_of
+from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target
+from orbweaver.model.url import host_of
 from orbweaver.worker import link_dedup, response_handling
 from tests.memory import MemoryFrontier, Moment
 from tests.memory.world import Claim
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, noting, pack_of, urls_of
 
 if TYPE_CHECKING:
-    import pytest
-
     from orbweaver.frontier.messages import Pack
     from orbweaver.model.crawl import Crawl
+
+
+OTHER = "https://other.example"
 
 
 def batch(stage: Stage, *links: tuple[str, ...]) -> list[Pack]:
@@ -42,6 +49,33 @@ async def test_packs_of_batch_claim_shared_links_once() -> None:
     (sent,) = stage.sent()
     assert len(urls_of([sent])) == 15
     assert stage.counts()["claimed"] == 20
+
+
+@pytest.mark.parametrize(
+    ("waiting", "links", "now"),
+    [
+        # Number of packs in the other host's backlog, links to both hosts, and links to claim now.
+        (0, (30, 0), (30, 0)),
+        (0, (30, 3), (25, 3)),
+        (1, (30, 30), (25, 25)),
+        (2, (30, 30), (25, 0)),
+    ],
+)
+async def test_links_of_hosts_with_waiting_pack_are_surplus(
+    waiting: int, links: tuple[int, int], now: tuple[int, int]
+) -> None:
+    stage = Stage(settings=Settings(waits_billed="no"))
+    crawl = replace(CRAWL, seeds=(f"{SITE}/",), delay_ms=1_000)
+    packs = [WaitingPack(place=f"0.{number}", body="") for number in range(waiting)]
+    await stage.backlog.put(crawl.id, OTHER, packs)
+    found = [
+        Target(url=f"{host}/{number}", depth=1)
+        for host, count in zip((SITE, OTHER), links, strict=True)
+        for number in range(count)
+    ]
+    prompt, surplus = await stage.processor._link_dedup._split_by_host(crawl, found)
+    assert tuple(sum(host_of(one.url) == host for one in prompt) for host in (SITE, OTHER)) == now
+    assert {*prompt, *surplus} == {*found}
 
 
 async def test_links_survive_failed_journal_of_other_pack() -> None:
