@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from types import SimpleNamespace
 
 from orbweaver.app.aws_ports import Ports
@@ -13,3 +14,8 @@ class OpenedPorts(SimpleNamespace):
     metrics = Ports.metrics
     watched = Ports.watched
     of_crawl = Ports.of_crawl
+
+    @property
+    def delivery_random(self) -> Random:
+        random: Random = self.random
+        return random
