@@ -143,17 +143,18 @@ class LinkDeduplicator:
         learner, spent = self._kinds.learner_for(crawl), (crawl.id, crawl.pages_max) in self._spent
         surplus_band = band or SURPLUS
         judged = isinstance(message, Pack) or message.past is not None
-        # No link is claimed, so workers must not count these links as in flight.
+        surplus: Sequence[Target] = ()
         if band is None and spent:
             if judged:
                 prompt, late = await in_turns(learner.sort_links(prompt))
-            await self._kinds.note_not_in_flight(crawl, [target.url for target in prompt])
-            prompt, late = [], [*((surplus_band, target) for target in prompt), *late]
+            prompt, surplus = [], prompt
         elif judged:
             prompt, late = await self._kinds.sort_links(crawl, prompt, band)
             if crawl.delay_ms and band is None and self._shares_limit:
                 prompt, surplus = await self._split_by_host(crawl, prompt)
-                late = [*((surplus_band, target) for target in surplus), *late]
+        # These links are not claimed, so workers must not count them as in flight.
+        await self._kinds.note_not_in_flight(crawl, [target.url for target in surplus])
+        late = [*((surplus_band, target) for target in surplus), *late]
         if crawl.delay_ms:  # group links by host, so that most late packs serve one host
             late.sort(key=lambda one: (one[0], host_of(one[1].url)))
         if crawl.delay_ms and band is not None:  # start with the host that has most links
@@ -189,7 +190,6 @@ class LinkDeduplicator:
             has_waiting = len(await self._backlog.first_places(crawl.id, host, 2)) > 1
             surplus += targets if has_waiting else targets[PACK_TARGETS_MAX:]
         left = {target.url for target in surplus}
-        await self._kinds.note_not_in_flight(crawl, [*left])
         return [target for target in links if target.url not in left], surplus
 
     def _note_late(self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal) -> None:
