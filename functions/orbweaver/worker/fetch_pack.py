@@ -74,11 +74,11 @@ class PackFetcher:
         *,
         fetcher: Fetcher,
         crawls: RecentCrawls,
-        ending: ShutdownSignal | None = None,
+        ending: ShutdownSignal,
     ) -> None:
         """`crawls` and `ending` are shared with the other parts of the worker."""
         clock, settings, hosts = ports.clock, ports.settings, ports.hosts
-        self._ending = ending or ShutdownSignal()
+        self._ending = ending
         self._history = ports.pages
         self._crawls = crawls
         self._fetcher, self._hosts = fetcher, hosts
@@ -272,10 +272,10 @@ class PackFetcher:
             lined=visit.context.lined,
         )
         visit = replace(visit, queue=deque(targets))
+        reserving = requests.reserving if delay_ms else None
         return_at_ms: int | None = None
         try:
             for _ in range(LAPSES_MAX):
-                reserving = requests.reserving if delay_ms else None
                 return_at_ms = await self._ask_in_turn(visit, pacer, reserving)
                 if return_at_ms is not None or not visit.queue:
                     break
