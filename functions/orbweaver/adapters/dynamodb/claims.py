@@ -91,23 +91,23 @@ class DynamoFrontier:
         return {by_key[fields["k"]]: _stored(fields) for fields in claims}
 
     async def _take_over(
-        self, claimer: Claimer, target: Target, standing: StoredClaim | None
+        self, claimer: Claimer, target: Target, current: StoredClaim | None
     ) -> bool:
         """Replace a lapsed or absent claim. Return True if the pack now has the claim.
 
         The last argument is the claim that was read.
         """
         for _ in range(TAKE_OVER_TRIES):
-            if standing is not None and standing.pack == claimer.pack:
+            if current is not None and current.pack == claimer.pack:
                 return True
-            if standing is not None and standing.holds(claimer, target.modified_at_ms):
-                await self._give_back(claimer, target.url, standing)
+            if current is not None and current.holds(claimer, target.modified_at_ms):
+                await self._give_back(claimer, target.url, current)
                 return False
             try:
-                mine = StoredClaim.create(claimer, target, standing)
-                await self._put(claimer.name, target.url, mine, standing)
+                mine = StoredClaim.create(claimer, target, current)
+                await self._put(claimer.name, target.url, mine, current)
             except ConditionFailed as refusal:
-                standing = _stored(refusal.fields) if refusal.fields else None
+                current = _stored(refusal.fields) if refusal.fields else None
             else:
                 return True
         raise Transient(f"{target.url} is claimed again and again")
@@ -156,16 +156,16 @@ class DynamoFrontier:
         raise Transient(f"{url} is claimed again and again")
 
     async def _put(
-        self, name: str, url: str, claim: StoredClaim, standing: StoredClaim | None
+        self, name: str, url: str, claim: StoredClaim, current: StoredClaim | None
     ) -> None:
-        await self._dynamo.put(self._table, _item(name, url, claim), *_unchanged(standing))
+        await self._dynamo.put(self._table, _item(name, url, claim), *_unchanged(current))
 
 
-def _unchanged(standing: StoredClaim | None) -> tuple[str, Fields]:
+def _unchanged(current: StoredClaim | None) -> tuple[str, Fields]:
     """Return the condition that a claim has not changed after it was read, or is still absent."""
-    if standing is None:
+    if current is None:
         return ABSENT, {}
-    return AS_READ, {":pack": standing.pack, ":at": standing.at_ms}
+    return AS_READ, {":pack": current.pack, ":at": current.at_ms}
 
 
 def _item(name: str, url: str, claim: StoredClaim) -> Fields:
