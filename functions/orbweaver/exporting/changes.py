@@ -8,9 +8,9 @@ page may still exist.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from orbweaver.exporting.snapshot import SnapshotEntry
 from orbweaver.model.columns import CHANGES
@@ -124,8 +124,7 @@ def _order(crawl: Crawl) -> tuple[int, str]:
 # --- change of one URL --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunVerdict:
+class RunVerdict(NamedTuple):
     """New snapshot entry of a URL, and the URL's row in the change feed.
 
     `pending`: whether the entry is kept or deleted is decided later, by `Orphans`.
@@ -157,7 +156,7 @@ def judge(run: EndedRun, before: SnapshotEntry | None, record: PageRecord | None
         case _:
             # The time of the request is kept, because the URL is not due within the dedup window
             # after it.
-            asked = before and replace(before, asked_ms=record.fetched_at)
+            asked = before and before._replace(asked_ms=record.fetched_at)
             return RunVerdict(entry=asked)
 
 

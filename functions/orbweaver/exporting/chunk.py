@@ -14,7 +14,6 @@ from orbweaver.exporting.formats.hashed_file import FinishedFile
 from orbweaver.exporting.formats.warc import WarcWriter
 from orbweaver.exporting.manifest import File, path_of
 from orbweaver.exporting.run_state import ExportLimits, Unit, UnitProgress
-from orbweaver.extraction.extract import columns_of
 from orbweaver.model.columns import (
     CHANGES,
     INVALID_ITEMS,
@@ -51,10 +50,14 @@ class ChunkTables:
 
     def __init__(self, crawl_id: str, crawl: Crawl | None) -> None:
         self.name = crawl_id[:-RUN_CHARS] if crawl is None else crawl.name
-        self._items = {
-            rule.name: item_table(self.name, rule.name, columns_of(rule))
-            for rule in (() if crawl is None else crawl.items)
-        }
+        self._items: dict[str, Table] = {}
+        if crawl is not None and crawl.items:
+            from orbweaver.extraction.extract import columns_of
+
+            self._items = {
+                rule.name: item_table(self.name, rule.name, columns_of(rule))
+                for rule in crawl.items
+            }
         self._untyped: dict[str, Table] = {}
 
     def items(self, rule: str) -> Table | None:

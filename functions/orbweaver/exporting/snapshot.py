@@ -13,7 +13,7 @@ import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.manifest import SNAPSHOTS
@@ -51,8 +51,7 @@ class BundleKind(StrEnum):
     GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotEntry:
+class SnapshotEntry(NamedTuple):
     """A URL as last known: a page, or a pointer to other URLs (a redirect, a sitemap).
 
     `page` is False for a pointer. `crawl` is the last run that got a response. `asked_ms` is the
@@ -68,8 +67,7 @@ class SnapshotEntry:
 
 
 def entry_line(entry: SnapshotEntry) -> bytes:
-    row = (entry.url, entry.page, entry.sha256, entry.crawl, entry.asked_ms, entry.referrer)
-    return line_of(row)
+    return line_of(entry)
 
 
 def entry_of(line: bytes) -> SnapshotEntry:

@@ -195,7 +195,7 @@ def test_snapshot_loses_entry_and_referrer() -> None:
         SnapshotEntry(url=url, page=True, sha256="00", crawl="c-1", asked_ms=1, referrer=referrer)
         for url, referrer in ((URL, OTHER), (OTHER, URL), (f"{OTHER}b", OTHER))
     ]
-    left = _all([replace(entries[1], referrer=None), entries[2]])
+    left = _all([entries[1]._replace(referrer=None), entries[2]])
     found = erased("pages-0000-00000.jsonl.gz", _all(entries), SCOPE["url"])
     assert found.body is not None
     assert gzip.decompress(found.body) == gzip.decompress(left)
