@@ -11,7 +11,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from orbweaver.model.backoff import backoff_s
@@ -44,7 +44,7 @@ OF_A_PAGE = (Reason.HTTP_SERVER_ERROR, Reason.TIMEOUT, Reason.DISCONNECTED)
 PAGE_PART = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Known:
     """Measurements of a host in this container.
 
@@ -75,23 +75,25 @@ class HostHealth:
 
         `well` means that the response was no error.
         """
-        known = self._known.pop(host, _UNKNOWN)
+        known = self._entry(host)
         if silent:
-            pace_ms = pace_after_silence(known.pace_ms, latency_ms)
+            known.pace_ms = pace_after_silence(known.pace_ms, latency_ms)
         else:
-            pace_ms = pace_of(known.pace_ms, latency_ms, well=well)
-        load = load_after(known.load, latency_ms, self._clock.now_ms(), well=well)
-        self._keep(host, replace(known, pace_ms=pace_ms, load=load))
+            known.pace_ms = pace_of(known.pace_ms, latency_ms, well=well)
+        known.load = load_after(known.load, latency_ms, self._clock.now_ms(), well=well)
 
-    def _keep(self, host: str, known: _Known) -> None:
-        self._known[host] = known
+    def _entry(self, host: str) -> _Known:
+        """Return the measurements of a host, which the caller changes in place."""
+        known = self._known.setdefault(host, _Known())
+        self._known.move_to_end(host)
         if len(self._known) > PACES_MAX:
             self._known.popitem(last=False)
+        return known
 
     def tried(self, host: str, *, failed: bool) -> None:
         """Record the first attempt of a URL. `failed` means that the URL needs another attempt."""
-        known = self._known.pop(host, _UNKNOWN)
-        self._keep(host, replace(known, tried=(*known.tried, failed)[-TRIED:]))
+        known = self._entry(host)
+        known.tried = (*known.tried, failed)[-TRIED:]
 
     def backoff_s(self, host: str, reason: Reason, attempt: int, base_s: float) -> float:
         """Return how many seconds to wait after a URL's failed attempt number `attempt`."""
@@ -115,7 +117,7 @@ class HostHealth:
 
         `probe` means that the request was the single test of a host after a block.
         """
-        self._keep(host, replace(self._known.pop(host, _UNKNOWN), silent=True))
+        self._entry(host).silent = True
         with _unless_lost(host):
             await self._hosts.fail(host, self._clock.now_ms(), self._random.random(), probe=probe)
 
@@ -126,11 +128,11 @@ class HostHealth:
         """
         # `silent` is checked too, because responses of concurrent requests may arrive between the
         # failures of others.
-        known = self._known.get(host, _UNKNOWN)
-        if not troubled and not known.silent:
+        known = self._known.get(host)
+        if not troubled and not (known is not None and known.silent):
             return
-        if known.silent:
-            self._known[host] = replace(known, silent=False)
+        if known is not None:
+            known.silent = False
         with _unless_lost(host):
             if (await self._hosts.read_host(host)).failures:
                 await self._hosts.recover(host)

@@ -6,8 +6,8 @@ arrive.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import ceil
+from typing import NamedTuple
 
 FIRST = 4
 # A response is slow if it takes SLOW_TIMES the average of the first ones, and at least SLOW_MS.
@@ -18,8 +18,7 @@ HALVED_AFTER, RECOVERED_AFTER = 4, 32
 RECOVERED_SHARE = 1 / 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class Load(NamedTuple):
     """Response times of a host. `share` is the part of its concurrency that is used now.
 
     `first_ms` is the total time of the first responses. A positive `balance` is the excess of slow
@@ -37,7 +36,7 @@ def load_after(load: Load, latency_ms: int, now_ms: int, *, well: bool) -> Load:
     """Record a response, or its absence after `latency_ms`. `well` means that it is no error."""
     if load.answers < FIRST:
         first_ms = load.first_ms + latency_ms
-        return replace(load, answers=load.answers + 1, first_ms=first_ms) if well else load
+        return load._replace(answers=load.answers + 1, first_ms=first_ms) if well else load
     if now_ms - latency_ms < load.eased_at_ms:
         return load  # requested before the last reduction
     slow = latency_ms >= max(SLOW_TIMES * load.first_ms // FIRST, SLOW_MS)
@@ -45,10 +44,10 @@ def load_after(load: Load, latency_ms: int, now_ms: int, *, well: bool) -> Load:
         return load  # errors are fast, so they restore nothing
     balance = max(0, load.balance) + 1 if slow else load.balance - 1
     if balance == HALVED_AFTER:
-        return replace(load, balance=0, share=load.share / 2, eased_at_ms=now_ms)
+        return load._replace(balance=0, share=load.share / 2, eased_at_ms=now_ms)
     if balance == -RECOVERED_AFTER:
-        return replace(load, balance=0, share=min(1.0, load.share + RECOVERED_SHARE))
-    return replace(load, balance=balance)
+        return load._replace(balance=0, share=min(1.0, load.share + RECOVERED_SHARE))
+    return load._replace(balance=balance)
 
 
 def places_of(load: Load, most: int) -> int:
