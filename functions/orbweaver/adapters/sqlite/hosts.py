@@ -52,7 +52,7 @@ class SqliteHosts:
 
     async def read_host(self, host: str) -> Host:
         with self._store.reading() as db:
-            return replace(_host(db, host), robots=self._robots_of(db, host))
+            return _host(db, host, self._robots_of(db, host))
 
     async def reserve(
         self, host: str, wanted: int, spacing_ms: int, now_ms: int, until_ms: int
@@ -149,14 +149,14 @@ class SqliteHosts:
             self._robots_bytes -= len(self._robots.pop(host).body or b"")
 
 
-def _host(db: sqlite3.Connection, host: str) -> Host:
+def _host(db: sqlite3.Connection, host: str, robots: RobotsEntry | None = None) -> Host:
     row = db.execute(
         f"SELECT {COLUMNS} FROM hosts WHERE host = ?",  # noqa: S608 - constant
         (host,),
     ).fetchone()
     if row is None:
-        return Host(name=host)
-    return Host(name=host, **dict(zip(FIELDS, row, strict=True)))
+        return Host(name=host, robots=robots)
+    return Host(name=host, robots=robots, **dict(zip(FIELDS, row, strict=True)))
 
 
 def _put(db: sqlite3.Connection, state: Host, now_ms: int) -> None:
