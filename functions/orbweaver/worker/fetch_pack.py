@@ -90,13 +90,16 @@ class PackFetcher:
         self._sitemaps = Sitemaps(clock=clock, settings=settings)
         self._health = HostHealth(hosts=hosts, clock=clock, random=ports.random)
         self._robots = RobotsKeeper(fetcher=fetcher, hosts=hosts, clock=clock, settings=settings)
-        rendering: PageRendering | None = None
-        if ports.renderer is not None:
-            # Only machines with a browser need this import. It would slow down other cold starts.
+
+        def open_rendering() -> PageRendering | None:
+            if ports.renderer is None:
+                return None
+            # Only crawls with rendering need this import. It would slow down all other starts.
             from orbweaver.worker.page_rendering import PageRendering
 
             given = (fetcher, hosts, self._robots, self._health, clock, settings, crawls)
-            rendering = PageRendering(ports.renderer, *given)
+            return PageRendering(ports.renderer, *given)
+
         self._render_lane: RenderLane | None = None
         if settings.renders_elsewhere:
             from orbweaver.worker.render_lane import RenderLane
@@ -107,7 +110,7 @@ class PackFetcher:
             health=self._health,
             sitemaps=self._sitemaps,
             kinds=self.kinds,
-            rendering=rendering,
+            open_rendering=open_rendering,
             render_lane=self._render_lane,
         )
         self._waiting_visits = WaitingVisits(settings)
@@ -356,9 +359,12 @@ class PackFetcher:
     ) -> PageResult:
         crawl, answer, at_ms = visit.context.crawl, answered.answer, answered.at_ms
         await self.kinds.before_judging(crawl)
-        target = replace(target, again=False)  # a repeated request is counted now
+        if target.again:
+            target = replace(target, again=False)  # a repeated request is counted now
         handling = self._handler.handle(visit.context, target, answer, at_ms, turn)
         page = await result_or_fault(handling, crawl, target, at_ms, answer)
+        if not answered.counts:
+            return page
         return replace(page, counts={**page.counts, **answered.counts})
 
     async def _ask(
@@ -400,9 +406,7 @@ class PackFetcher:
         sent: Callable[[], None] | None,
     ) -> tuple[Response | Failure, Mapping[str, int]]:
         crawl_id, counts = context.crawl.id, {}
-        request = self._request(context, target, room)
-        paced = context.crawl.delay_ms > 0
-        request = replace(request, answered=answered, sent=sent, paced=paced)
+        request = self._request(context, target, room, answered, sent)
         if context.crawl.cookies:
             headers = await self._jars().headers(crawl_id, request.url, request.headers)
             request = replace(request, headers=headers)
@@ -451,7 +455,14 @@ class PackFetcher:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000
         return PageResult(end=Returning(target=target, delay_s=delay_s))
 
-    def _request(self, context: PackContext, target: Target, room: AllowedSize) -> Request:
+    def _request(
+        self,
+        context: PackContext,
+        target: Target,
+        room: AllowedSize,
+        answered: Callable[[], None] | None,
+        sent: Callable[[], None] | None,
+    ) -> Request:
         identity = self._identity(context, host_of(target.url))
         accept = _ALL_TYPES if context.crawl.bodies is Bodies.ALL else HTML_TYPES
         return Request(
@@ -465,6 +476,9 @@ class PackFetcher:
             total_s=self._settings.fetch_total_s,
             condition=condition_of(context.crawl, target, context.before.get(target.url)),
             named=named_origins_for(context.named, target),
+            answered=answered,
+            sent=sent,
+            paced=context.crawl.delay_ms > 0,
         )
 
     def _identity(self, context: PackContext, host: str) -> Identity:

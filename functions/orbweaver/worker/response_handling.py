@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never
 
 from orbweaver.fetching import response_verdict as answers
@@ -81,11 +82,11 @@ class ResponseHandler:
         health: HostHealth,
         sitemaps: Sitemaps,
         kinds: KindLearning,
-        rendering: PageRendering | None = None,
+        open_rendering: Callable[[], PageRendering | None],
         render_lane: RenderLane | None = None,
     ) -> None:
         self._reader = ports.reader
-        self._rendering = rendering
+        self._rendering = cache(open_rendering)
         self._render_lane = render_lane
         self._kinds = kinds
         self._sitemaps = sitemaps
@@ -148,7 +149,7 @@ class ResponseHandler:
         digest = None if reading is None else reading.digest
         await turn_after(() if reading is None or reading.page is None else reading.page.links)
         self._kinds.learn(context.crawl, record, digest, redirected=target.hops > 0)
-        return replace(context.ended(target, record, kept, found), counts=counts)
+        return context.ended(target, record, kept, found, counts)
 
     async def _given(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
@@ -165,12 +166,13 @@ class ResponseHandler:
         if self._render_lane is not None and renders(context.crawl):
             sent = await self._render_lane.route_after_fetch(context.crawl, target, page, answer)
             return sent if isinstance(sent, PageResult) else given._replace(why=sent.why)
-        if self._rendering is None or not renders(context.crawl):
+        rendering = self._rendering() if renders(context.crawl) else None
+        if rendering is None:
             return given
-        waiting = asyncio.timeout(self._rendering.wait_s(context))
+        waiting = asyncio.timeout(rendering.wait_s(context))
         try:
             async with waiting:
-                return await self._as_rendered(context, target, given, at_ms, waiting)
+                return await self._as_rendered(rendering, context, target, given, at_ms, waiting)
         except TimeoutError:
             if not waiting.expired():
                 raise
@@ -178,6 +180,7 @@ class ResponseHandler:
 
     async def _as_rendered(
         self,
+        rendering: PageRendering,
         context: PackContext,
         target: Target,
         given: _Given,
@@ -189,9 +192,9 @@ class ResponseHandler:
         Pages that are not chosen for rendering are returned as `given`. `waiting` limits the time
         before rendering starts.
         """
-        rendering, reading, verdict = self._rendering, given.reading, given.verdict
+        reading, verdict = given.reading, given.verdict
         page = None if reading is None else reading.page
-        if rendering is None or reading is None or page is None:
+        if reading is None or page is None:
             return given
         assert isinstance(verdict, answers.Read)  # noqa: S101 - otherwise there is no page
         async with rendering.chosen(context.crawl, target, page, given.answer) as choice:
@@ -202,7 +205,9 @@ class ResponseHandler:
             if shown is None:  # other pages used up the time
                 return _busy(target)
             answer, counts = shown
-            made = await self._read_again(context, target, verdict, answer, at_ms)
+            made = await self._read_again(
+                context, target, verdict, answer, at_ms, shown_s=rendering.page_s_max
+            )
             if made is None or made.reading is None:
                 return given._replace(counts={**counts, **choice.fail()}, why=RenderWhy.FAILED)
             gained = True
@@ -223,13 +228,14 @@ class ResponseHandler:
         verdict: answers.Read,
         answer: Response,
         at_ms: int,
+        *,
+        shown_s: float,
     ) -> _Given | None:
         """Read a rendered page. Return None if its scripts did not run or reading failed."""
         if not answer.rendered:
             return None
         verdict = replace(verdict, body=answer.body or b"")
         read_of = replace(answer, screenshot=None)
-        shown_s = 0.0 if self._rendering is None else self._rendering.page_s_max
         read = await self._make_reading(context, target, verdict, read_of, at_ms, shown_s)
         if not isinstance(read, PageReading):
             return None
