@@ -23,6 +23,7 @@ from infra.frontier import Keeping, failures_queue, work_queue
 from infra.program import Batches, Needs, Program, Site, allow, feed, secret_arn
 from infra.retention import EXPORTS
 from orbweaver.delivery.plan import TRIES_MAX
+from orbweaver.model.events import EXPORTED, SOURCE
 
 if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
@@ -37,7 +38,6 @@ TIMEOUT_S = 900
 VISIBILITY_TIMEOUTS = 6
 AT_ONCE = 2  # Lambda's minimum; more connections would share the same bandwidth
 RETENTION_D = 7
-SOURCE, EXPORTED = "orbweaver", "ExportCompleted"
 
 
 class Delivery(Construct):

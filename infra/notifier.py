@@ -20,6 +20,7 @@ from constructs import Construct
 from infra.findings import accept
 from infra.frontier import EVENT_S_MAX, retry
 from infra.program import Needs, Program, Site, allow, secret_arn
+from orbweaver.model.events import COMPLETED, SOURCE
 
 if TYPE_CHECKING:
     from infra.config import Config
@@ -30,7 +31,6 @@ MEMORY_MB = 512
 TIMEOUT_S = 30  # a webhook's request times out after 10 s
 GENERATE = "generate"
 KEY_CHARS = 64
-SOURCE, COMPLETED = "orbweaver", "CrawlCompleted"
 
 
 class Notifier(Construct):
