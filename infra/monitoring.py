@@ -10,6 +10,7 @@ aws.amazon.com/cloudwatch/pricing.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aws_cdk import Aws, Duration
@@ -36,16 +37,12 @@ from orbweaver.model.metrics import Metric, Service, field_of
 from orbweaver.model.outcome import FAILURES, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from aws_cdk import aws_sqs as sqs
+    from collections.abc import Sequence
 
     from infra.config import Config
     from infra.stack import OrbweaverStack
-    from infra.worker import Renderer, Worker
 
 SHOWN = Duration.hours(3)
-METRICS_FREE_MAX = 50
 MINUTE = Duration.minutes(1)
 HEADLINE = """\
 **{stack}**: `orbweaver status --watch` shows one crawl, `orbweaver report` lists skipped and failed
@@ -131,20 +128,173 @@ class Monitoring(Construct):
 
 
 def rows_of(parts: OrbweaverStack, alarms: Sequence[cloudwatch.IAlarm]) -> list[Row]:
+    headline = HEADLINE.format(stack=parts.stack_name)
+    graphs = graphs_of(parts)
     return [
-        [
-            cloudwatch.TextWidget(
-                markdown=HEADLINE.format(stack=parts.stack_name), width=24, height=2
-            )
-        ],
+        [cloudwatch.TextWidget(markdown=headline, width=24, height=2)],
         [cloudwatch.AlarmStatusWidget(alarms=[*alarms], title="Alarms", width=24, height=3)],
-        [_throughput(parts), _outcomes(parts)],
-        [_backlog(parts), _age(parts)],
-        [_latency(parts), _failures(parts)],
-        [_held_back(parts), _errors(parts)],
-        [_dead_letters(parts), _concurrency(parts)],
-        [_durations(parts), _trouble(parts)],
-        [_cost(parts), _items(parts)],
+        *([left, right] for left, right in zip(graphs[::2], graphs[1::2], strict=True)),
+    ]
+
+
+def graphs_of(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
+    """Return the graphs of the dashboard, from left to right and from top to bottom."""
+    frontier, exporter, worker = parts.frontier, parts.exporter, parts.worker.function
+    crawl, express, render = frontier.crawl, frontier.express, frontier.render
+    rendering = [] if render is None else [render]
+    # The functions that send requests to sites, by label.
+    crawling = {"workers": parts.worker} | (
+        {} if parts.renderer is None else {"renderers": parts.renderer}
+    )
+    ours = partial(our_metric, parts.stack_name, period=MINUTE)
+    worker_ms = partial(worker.metric_duration, period=PERIOD)
+    spent = ours(Metric.COST_DOLLARS, label="crawling")
+    spent_exporting = ours(Metric.COST_DOLLARS, of=Service.EXPORTER, label="exporting")
+    sums = ", ".join(f"sum({field_of(reason)}) as {reason}" for reason in FAILURES)
+
+    def per_second(metric: Metric, name: str, label: str) -> cloudwatch.MathExpression:
+        return _math(f"{name} / PERIOD({name})", label, **{name: ours(metric, label=name)})
+
+    return [
+        _graph(
+            "Throughput",
+            per_second(Metric.FETCHED, "pages", "pages fetched"),
+            per_second(Metric.URLS_ENDED, "ended", "URLs ended"),
+            right=[per_second(Metric.BYTES, "bytes", "bytes")],
+            unit="per second",
+            other="bytes per second",
+        ),
+        _graph(
+            "Outcomes",
+            *(
+                ours(Metric(outcome), label=str(outcome)).with_(color=COLORS[outcome])
+                for outcome in Outcome
+            ),
+            unit="URLs per minute",
+            stacked=True,
+        ),
+        _graph(
+            "Backlog",
+            visible(crawl, "waiting"),
+            crawl.metric_approximate_number_of_messages_not_visible(
+                label="in flight", period=MINUTE, statistic="Maximum"
+            ),
+            crawl.metric_approximate_number_of_messages_delayed(
+                label="delayed", period=MINUTE, statistic="Maximum"
+            ),
+            visible(express, "waiting (express)"),
+            *(visible(queue, "render") for queue in rendering),
+            unit="messages of up to 25 URLs",
+        ),
+        _graph(
+            "Oldest message",
+            age(crawl, "crawl"),
+            age(express, "express"),
+            age(frontier.seeds, "seeds"),
+            *(age(queue, "render") for queue in rendering),
+            unit="seconds",
+        ),
+        _graph(
+            "Response time of sites",
+            *(ours(Metric.FETCH_MS, share, label=share) for share in ("p50", "p90", "p99")),
+            unit="ms",
+        ),
+        # The reasons of failed URLs are read from the log. Each view costs $0.005 per GB of log.
+        cloudwatch.LogQueryWidget(
+            title="Failed URLs by reason",
+            log_group_names=[one.logs.log_group_name for one in crawling.values()],
+            query_lines=[f"filter ispresent({Metric.FAILED})", f"stats {sums} by bin(5m)"],
+            view=cloudwatch.LogQueryVisualizationType.STACKEDAREA,
+            width=WIDTH,
+            height=HEIGHT,
+        ),
+        _graph(
+            "Held back",
+            ours(Metric.ROBOTS_REFUSED, label="forbidden by robots.txt"),
+            ours(Metric.RETRIES, label="retries"),
+            ours(Metric.DEFERRALS, label="deferred"),
+            right=[ours(Metric.PACKS_PUT_OFF, label="packs deferred")],
+            unit="URLs per minute",
+            other="packs per minute",
+        ),
+        _graph(
+            "Failed",
+            failed_share(parts.stack_name),
+            right=[
+                ours(Metric.MESSAGES_FAILED, label="failed messages"),
+                worker.metric_errors(label="failed batches", period=MINUTE),
+            ],
+            unit="% of URLs",
+            other="per minute",
+            line=ERROR_PERCENT_MAX,
+        ),
+        _graph(
+            "Dead letters",
+            visible(frontier.dead_letters, "crawls"),
+            visible(exporter.dead_letters, "exports"),
+            visible(exporter.failures, "exports not started"),
+            visible(parts.failed_calls.queue, "schedules and webhooks"),
+            right=[ours(Metric.MESSAGES_BURIED, label="sent by workers")],
+            unit="messages",
+            other="per minute",
+        ),
+        _graph(
+            "Lambda concurrency",
+            *(
+                program.function.metric(
+                    "ConcurrentExecutions", statistic="Maximum", period=MINUTE, label=name
+                )
+                for name, program in {**crawling, "exporters": exporter}.items()
+            ),
+            right=[
+                worker.metric_throttles(label="throttled", period=MINUTE),
+                worker.metric_invocations(label="worker runs", period=MINUTE),
+            ],
+            unit="concurrent",
+            other="per minute",
+        ),
+        _graph(
+            "Duration of workers",
+            *(worker_ms(statistic=share, label=share) for share in ("p50", "p99", "Maximum")),
+            unit="ms",
+        ),
+        _graph(
+            "Exports and API",
+            ours(Metric.EXPORTS_SEALED, of=Service.EXPORTER, label="exports finished"),
+            exporter.function.metric_errors(label="exporter errors", period=MINUTE),
+            parts.api.rest.metric_server_error(label="API errors", period=MINUTE, statistic="Sum"),
+            right=[visible(exporter.queue, "waiting export orders")],
+        ),
+        _graph(
+            "Cost",
+            _math("3600 * crawling / PERIOD(crawling)", "crawling", crawling=spent),
+            _math("3600 * exporting / PERIOD(exporting)", "exporting", exporting=spent_exporting),
+            right=[
+                _math(
+                    "1000000 * crawling / pages",
+                    "per million pages",
+                    pages=ours(Metric.FETCHED, label="pages"),
+                    crawling=spent,
+                )
+            ],
+            unit="$ per hour",
+            other="$ per million pages",
+        ),
+        _graph(
+            "Items and yield",
+            ours(Metric.ITEMS_VALID, label="valid items"),
+            ours(Metric.ITEMS_INVALID, label="invalid items"),
+            right=[
+                invalid_share(parts.stack_name),
+                ours(
+                    Metric.YIELD_DROP_PERCENT,
+                    "Maximum",
+                    label="fewer pages than the previous run (%)",
+                ),
+            ],
+            unit="per minute",
+            other="%",
+        ),
     ]
 
 
@@ -175,217 +325,7 @@ def _line(at: float) -> cloudwatch.HorizontalAnnotation:
     return cloudwatch.HorizontalAnnotation(value=at, color=cloudwatch.Color.RED, label="alarm")
 
 
-def _sum(
-    parts: OrbweaverStack, metric: Metric, label: str, of: Service = Service.WORKER
-) -> cloudwatch.Metric:
-    return our_metric(parts.stack_name, metric, of=of, period=MINUTE, label=label)
-
-
-def _math(
-    expression: str, label: str, metrics: Mapping[str, cloudwatch.IMetric]
-) -> cloudwatch.MathExpression:
+def _math(expression: str, label: str, **metrics: cloudwatch.IMetric) -> cloudwatch.MathExpression:
     return cloudwatch.MathExpression(
-        expression=expression, label=label, using_metrics={**metrics}, period=MINUTE
-    )
-
-
-def _throughput(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    def per_second(metric: Metric, name: str, label: str) -> cloudwatch.MathExpression:
-        return _math(f"{name} / PERIOD({name})", label, {name: _sum(parts, metric, name)})
-
-    return _graph(
-        "Throughput",
-        per_second(Metric.FETCHED, "pages", "pages fetched"),
-        per_second(Metric.URLS_ENDED, "ended", "URLs ended"),
-        right=[per_second(Metric.BYTES, "bytes", "bytes")],
-        unit="per second",
-        other="bytes per second",
-    )
-
-
-def _outcomes(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    ended = [
-        _sum(parts, Metric(outcome), str(outcome)).with_(color=COLORS[outcome])
-        for outcome in Outcome
-    ]
-    return _graph("Outcomes", *ended, unit="URLs per minute", stacked=True)
-
-
-def _backlog(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    crawl, express = parts.frontier.crawl, parts.frontier.express
-    return _graph(
-        "Backlog",
-        visible(crawl, "waiting"),
-        crawl.metric_approximate_number_of_messages_not_visible(
-            label="in flight", period=MINUTE, statistic="Maximum"
-        ),
-        crawl.metric_approximate_number_of_messages_delayed(
-            label="delayed", period=MINUTE, statistic="Maximum"
-        ),
-        visible(express, "waiting (express)"),
-        *_render_metrics(parts, visible),
-        unit="messages of up to 25 URLs",
-    )
-
-
-def _age(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    frontier = parts.frontier
-    ages = (age(frontier.crawl, "crawl"), age(frontier.express, "express"))
-    others = (age(frontier.seeds, "seeds"), *_render_metrics(parts, age))
-    return _graph("Oldest message", *ages, *others, unit="seconds")
-
-
-def _render_metrics(
-    parts: OrbweaverStack, measure: Callable[[sqs.Queue, str], cloudwatch.Metric]
-) -> list[cloudwatch.Metric]:
-    queue = parts.frontier.render
-    return [] if queue is None else [measure(queue, "render")]
-
-
-def _latency(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    answers = [
-        our_metric(parts.stack_name, Metric.FETCH_MS, statistic, period=MINUTE, label=statistic)
-        for statistic in ("p50", "p90", "p99")
-    ]
-    return _graph("Response time of sites", *answers, unit="ms")
-
-
-def _failures(parts: OrbweaverStack) -> cloudwatch.LogQueryWidget:
-    """Show reasons of failed URLs, which are read from the log.
-
-    Each view costs $0.005 per GB of log.
-    """
-    sums = ", ".join(f"sum({field_of(reason)}) as {reason}" for reason in FAILURES)
-    return cloudwatch.LogQueryWidget(
-        title="Failed URLs by reason",
-        log_group_names=[one.logs.log_group_name for one in _crawling(parts).values()],
-        query_lines=[f"filter ispresent({Metric.FAILED})", f"stats {sums} by bin(5m)"],
-        view=cloudwatch.LogQueryVisualizationType.STACKEDAREA,
-        width=WIDTH,
-        height=HEIGHT,
-    )
-
-
-def _crawling(parts: OrbweaverStack) -> dict[str, Worker | Renderer]:
-    """Return the functions that send requests to sites, by label."""
-    renderer = {} if parts.renderer is None else {"renderers": parts.renderer}
-    return {"workers": parts.worker, **renderer}
-
-
-def _held_back(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    return _graph(
-        "Held back",
-        _sum(parts, Metric.ROBOTS_REFUSED, "forbidden by robots.txt"),
-        _sum(parts, Metric.RETRIES, "retries"),
-        _sum(parts, Metric.DEFERRALS, "deferred"),
-        right=[_sum(parts, Metric.PACKS_PUT_OFF, "packs deferred")],
-        unit="URLs per minute",
-        other="packs per minute",
-    )
-
-
-def _errors(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    return _graph(
-        "Failed",
-        failed_share(parts.stack_name),
-        right=[
-            _sum(parts, Metric.MESSAGES_FAILED, "failed messages"),
-            parts.worker.function.metric_errors(label="failed batches", period=MINUTE),
-        ],
-        unit="% of URLs",
-        other="per minute",
-        line=ERROR_PERCENT_MAX,
-    )
-
-
-def _dead_letters(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    return _graph(
-        "Dead letters",
-        visible(parts.frontier.dead_letters, "crawls"),
-        visible(parts.exporter.dead_letters, "exports"),
-        visible(parts.exporter.failures, "exports not started"),
-        visible(parts.failed_calls.queue, "schedules and webhooks"),
-        right=[_sum(parts, Metric.MESSAGES_BURIED, "sent by workers")],
-        unit="messages",
-        other="per minute",
-    )
-
-
-def _concurrency(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    at_once = [
-        program.function.metric(
-            "ConcurrentExecutions", statistic="Maximum", period=MINUTE, label=name
-        )
-        for name, program in {**_crawling(parts), "exporters": parts.exporter}.items()
-    ]
-    throttled = parts.worker.function.metric_throttles(label="throttled", period=MINUTE)
-    invoked = parts.worker.function.metric_invocations(label="worker runs", period=MINUTE)
-    return _graph(
-        "Lambda concurrency",
-        *at_once,
-        right=[throttled, invoked],
-        unit="concurrent",
-        other="per minute",
-    )
-
-
-def _durations(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    durations = [
-        parts.worker.function.metric_duration(period=PERIOD, statistic=statistic, label=statistic)
-        for statistic in ("p50", "p99", "Maximum")
-    ]
-    return _graph("Duration of workers", *durations, unit="ms")
-
-
-def _trouble(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    return _graph(
-        "Exports and API",
-        _sum(parts, Metric.EXPORTS_SEALED, "exports finished", Service.EXPORTER),
-        parts.exporter.function.metric_errors(label="exporter errors", period=MINUTE),
-        parts.api.rest.metric_server_error(label="API errors", period=MINUTE, statistic="Sum"),
-        right=[visible(parts.exporter.queue, "waiting export orders")],
-    )
-
-
-def _cost(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    spent = {
-        "crawling": _sum(parts, Metric.COST_DOLLARS, "crawling"),
-        "exporting": _sum(parts, Metric.COST_DOLLARS, "exporting", Service.EXPORTER),
-    }
-    pages = {"pages": _sum(parts, Metric.FETCHED, "pages")}
-    return _graph(
-        "Cost",
-        _math("3600 * crawling / PERIOD(crawling)", "crawling", {"crawling": spent["crawling"]}),
-        _math(
-            "3600 * exporting / PERIOD(exporting)", "exporting", {"exporting": spent["exporting"]}
-        ),
-        right=[
-            _math(
-                "1000000 * crawling / pages",
-                "per million pages",
-                {**pages, "crawling": spent["crawling"]},
-            )
-        ],
-        unit="$ per hour",
-        other="$ per million pages",
-    )
-
-
-def _items(parts: OrbweaverStack) -> cloudwatch.GraphWidget:
-    return _graph(
-        "Items and yield",
-        _sum(parts, Metric.ITEMS_VALID, "valid items"),
-        _sum(parts, Metric.ITEMS_INVALID, "invalid items"),
-        right=[
-            invalid_share(parts.stack_name),
-            our_metric(
-                parts.stack_name,
-                Metric.YIELD_DROP_PERCENT,
-                "Maximum",
-                period=MINUTE,
-                label="fewer pages than the previous run (%)",
-            ),
-        ],
-        unit="per minute",
-        other="%",
+        expression=expression, label=label, using_metrics=metrics, period=MINUTE
     )

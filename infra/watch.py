@@ -52,7 +52,7 @@ class Watch:
 
     name: str
     metric: cloudwatch.IMetric
-    above: float | None
+    above: float | None = 0
     periods: int = 1
     meaning: str
     command: str
@@ -145,28 +145,24 @@ def watches(config: Config, parts: OrbweaverStack) -> list[Watch]:
         Watch(
             name="DeadLetters",
             metric=visible(parts.frontier.dead_letters),
-            above=0,
             meaning="Some messages could not be processed; their attribute `reason` has the cause",
             command="orbweaver dlq list",
         ),
         Watch(
             name="ExportFailures",
             metric=visible(parts.exporter.failures),
-            above=0,
             meaning="A day could not be exported; the message contains the date",
             command="aws sqs receive-message --queue-url $ExporterFailuresQueueUrl",
         ),
         Watch(
             name="ExportDeadLetters",
             metric=visible(parts.exporter.dead_letters),
-            above=0,
             meaning="Part of a day could not be exported; read the log, then redrive the messages",
             command=_errors_of(config, "exporter"),
         ),
         Watch(
             name="FailedCalls",
             metric=visible(parts.failed_calls.queue),
-            above=0,
             meaning="A scheduled crawl did not start, or a webhook failed; the message names it",
             command="aws sqs receive-message --queue-url $FailedCallsQueueUrl",
         ),
@@ -193,7 +189,6 @@ def watches(config: Config, parts: OrbweaverStack) -> list[Watch]:
         Watch(
             name="WorkerErrors",
             metric=worker.metric_errors(period=PERIOD),
-            above=0,
             periods=3,
             meaning="Whole batches fail repeatedly; read the worker's log."
             " `orbweaver workers off` stops all workers meanwhile",
@@ -202,7 +197,6 @@ def watches(config: Config, parts: OrbweaverStack) -> list[Watch]:
         Watch(
             name="WorkerThrottles",
             metric=worker.metric_throttles(period=PERIOD),
-            above=0,
             periods=3,
             meaning="The account's Lambda concurrency is used up, so messages are received without"
             " being processed. `orbweaver workers off` stops that meanwhile",
@@ -219,7 +213,6 @@ def watches(config: Config, parts: OrbweaverStack) -> list[Watch]:
         Watch(
             name="ApiErrors",
             metric=parts.api.rest.metric_server_error(period=PERIOD, statistic="Sum"),
-            above=0,
             periods=3,
             meaning="The API answers with server errors; read its log",
             command=_errors_of(config, "api"),
@@ -308,7 +301,6 @@ def watches_of_renderer(config: Config, parts: OrbweaverStack) -> list[Watch]:
         Watch(
             name="RendererErrors",
             metric=renderer.function.metric_errors(period=PERIOD),
-            above=0,
             periods=3,
             meaning="Renderers fail or time out repeatedly; read their log",
             command=_errors_of(config, "renderer"),
@@ -316,7 +308,6 @@ def watches_of_renderer(config: Config, parts: OrbweaverStack) -> list[Watch]:
         Watch(
             name="RenderStarts",
             metric=our_metric(config.stack_name, Metric.RENDER_STARTS_FAILED),
-            above=0,
             meaning="The browser does not start, and pages are stored without rendering;"
             " page.not_rendered in the renderer's log has the cause",
             command=_logged_of(config, "renderer", "page.not_rendered"),
@@ -338,7 +329,6 @@ def watches_of(config: Config, stack: OrbweaverStack) -> list[Watch]:
             Watch(
                 name="Deliveries",
                 metric=visible(stack.delivery.dead_letters),
-                above=0,
                 meaning="An export could not be delivered; the attribute `reason` has the cause",
                 command="aws sqs receive-message --queue-url $DeliveryDeadLetterQueueUrl"
                 " --message-attribute-names reason",
