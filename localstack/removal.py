@@ -14,7 +14,7 @@ Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-del
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -60,7 +60,7 @@ class Resource:
     @property
     def identifier(self) -> dict[str, str]:
         """Return the identifiers for a CloudFormation import, or {} if that is not possible."""
-        names = KINDS[self.kind].identifiers if self.kind in KINDS else ()
+        names = KINDS[self.kind].identifiers if self.kind in KINDS else {}
         return dict(zip(names, (self.name, self.parent), strict=False))
 
 
@@ -250,66 +250,51 @@ def dropped(before: list[Resource], after: list[Resource]) -> list[Resource]:
 class Kind:
     """A kind of resource. CloudFormation imports it by `identifiers`.
 
-    `operation` of `service` reads such a resource. `parameters` are the names that this operation
-    gives to the identifiers, in the same order. `commands` remove the resource. `shared` means that
-    the whole account uses it.
+    The operation `reading` reads such a resource, and has a parameter for each identifier.
+    `commands` remove the resource. `shared` means that the whole account uses it.
     """
 
-    identifiers: tuple[str, ...] = ()
-    service: str = ""
-    operation: str = ""
-    parameters: tuple[str, ...] = ()
+    identifiers: Mapping[str, str] = field(default_factory=dict)
+    reading: str = ""
     commands: tuple[str, ...] = ()
     shared: bool = False
 
 
 KINDS: Mapping[str, Kind] = {
     TABLE: Kind(
-        identifiers=("TableName",),
-        service="dynamodb",
-        operation="describe_table",
-        parameters=("TableName",),
+        identifiers={"TableName": "TableName"},
+        reading="dynamodb.describe_table",
         commands=(
             "aws dynamodb update-table --no-deletion-protection-enabled --table-name {name}",
             "aws dynamodb delete-table --table-name {name}",
         ),
     ),
     BUCKET: Kind(
-        identifiers=("BucketName",),
-        service="s3",
-        operation="head_bucket",
-        parameters=("Bucket",),
+        identifiers={"BucketName": "Bucket"},
+        reading="s3.head_bucket",
         commands=("aws s3 rb --force s3://{name}",),
     ),
     KEY: Kind(
-        identifiers=("KeyId",),
-        service="kms",
-        operation="describe_key",
-        parameters=("KeyId",),
+        identifiers={"KeyId": "KeyId"},
+        reading="kms.describe_key",
         commands=("aws kms schedule-key-deletion --key-id {name}",),
     ),
     POOL: Kind(
-        identifiers=("UserPoolId",),
-        service="cognito-idp",
-        operation="describe_user_pool",
-        parameters=("UserPoolId",),
+        identifiers={"UserPoolId": "UserPoolId"},
+        reading="cognito-idp.describe_user_pool",
         commands=(
             "aws cognito-idp update-user-pool --deletion-protection INACTIVE --user-pool-id {name}",
             "aws cognito-idp delete-user-pool --user-pool-id {name}",
         ),
     ),
     GROUP: Kind(
-        identifiers=("GroupName", "UserPoolId"),
-        service="cognito-idp",
-        operation="get_group",
-        parameters=("GroupName", "UserPoolId"),
+        identifiers={"GroupName": "GroupName", "UserPoolId": "UserPoolId"},
+        reading="cognito-idp.get_group",
         commands=("aws cognito-idp delete-group --group-name {name} --user-pool-id {parent}",),
     ),
     ROLE: Kind(
-        identifiers=("RoleName",),
-        service="iam",
-        operation="get_role",
-        parameters=("RoleName",),
+        identifiers={"RoleName": "RoleName"},
+        reading="iam.get_role",
         commands=(
             (
                 "aws iam detach-role-policy --role-name {name} --policy-arn"
@@ -339,11 +324,11 @@ PARTS: Mapping[str, tuple[str, str]] = {GROUP: ("GroupName", "UserPoolId")}
 def resource_exists(identifier: Mapping[str, str], lend: Lend) -> bool:
     """Return whether a resource with these identifiers exists and can be imported."""
     kind = next(one for one in KINDS.values() if {*one.identifiers} == {*identifier})
-    values = [identifier[name] for name in kind.identifiers]
-    asked = dict(zip(kind.parameters, values, strict=True))
-    with aws_errors(f"ask for {values[0]}"), lend(kind.service) as client:
+    asked = {kind.identifiers[name]: value for name, value in identifier.items()}
+    service, _, operation = kind.reading.partition(".")
+    with aws_errors(f"ask for {next(iter(identifier.values()))}"), lend(service) as client:
         try:
-            answer = getattr(client, kind.operation)(**asked)
+            answer = getattr(client, operation)(**asked)
         except ClientError as error:
             if error.response["Error"]["Code"] in ABSENT:
                 return False
