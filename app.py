@@ -81,7 +81,7 @@ def _plan(context: Mapping[str, Any], file: Mapping[str, Any]) -> synthesis.Plan
     """Return the context to synthesize with: what was given is replaced by what was planned."""
     given = context_to_store(context, file)
     planned = synthesis.plan(
-        given, context, os.environ, say=lambda line: sys.stderr.write(f"{line}\n"), root=ROOT
+        given, context, os.environ, say=lambda line: sys.stderr.write(f"{line}\n")
     )
     rest = {key: value for key, value in context.items() if key not in given}
     return replace(planned, context={**rest, **planned.context})

@@ -38,14 +38,14 @@ MARGIN_S = 5.0
 LISTS_MAX = 20
 
 
-def place(stack: str, root: Path, lend: Lend) -> Path:
+def place(stack: str, lend: Lend) -> Path:
     """Return the path of the file that lists the resources left by a stack.
 
     The name of the stack, the account and the region determine the path.
     """
     with lend("sts") as sts:
         account, region = sts.get_caller_identity()["Account"], sts.meta.region_name
-    return root / layout.LEFT.relative_to(layout.ROOT) / f"{stack}-{account}-{region}.json"
+    return layout.LEFT / f"{stack}-{account}-{region}.json"
 
 
 def adoptable(

@@ -144,26 +144,24 @@ def synthesize(
     context: Mapping[str, str],
     *,
     say: Say = lambda _: None,
-    root: Path = layout.ROOT,
-    store: Path = layout.ASSEMBLIES,
 ) -> Path:
     """Return the folder of the cloud assembly for a context.
 
     For an emulator, it is taken from the cache if possible.
     """
     reusable = is_emulator(environment)
-    key = assembly.fingerprint(root, context) if reusable else "aws"
+    key = assembly.fingerprint(layout.ROOT, context) if reusable else "aws"
 
     def make(folder: Path) -> None:
         once = ": once for this version on this machine, it is kept" if reusable else ""
         say(f"synthesizing the stack{once}")
         words = ["synth", "--quiet", "--output", str(folder), *_context_words(context)]
-        _run(words, environment, root=root, say=say)
+        _run(words, environment, say=say)
 
     if not reusable:
         with contextlib.suppress(FileNotFoundError):
-            (store / key / "manifest.json").unlink()
-    return assembly.obtain(key, store, make)
+            (layout.ASSEMBLIES / key / "manifest.json").unlink()
+    return assembly.obtain(key, layout.ASSEMBLIES, make)
 
 
 def bootstrap(
@@ -171,7 +169,6 @@ def bootstrap(
     *,
     qualifier: str = "",
     say: Say = lambda _: None,
-    root: Path = layout.ROOT,
 ) -> None:
     """Run `cdk bootstrap` in an account and region, unless it has run for this qualifier."""
     if qualifier:
@@ -190,7 +187,7 @@ def bootstrap(
         words += ["--app", ""]
     else:
         words += ["-c", f"{MARK}="]
-    _run(words, environment, root=root, say=say)
+    _run(words, environment, say=say)
 
 
 def _drop_left_assets(qualifier: str, lend: Lend) -> None:
@@ -213,8 +210,6 @@ def deploy(
     *,
     say: Say = lambda _: None,
     yes: bool = False,
-    root: Path = layout.ROOT,
-    store: Path = layout.ASSEMBLIES,
 ) -> dict[str, str]:
     """Deploy the stack and return its outputs.
 
@@ -222,10 +217,10 @@ def deploy(
     """
     context, lend = context or {}, _lender(environment)
     installed.ensure_cdk(say)
-    bootstrap(environment, qualifier=context.get("qualifier", ""), say=say, root=root)
-    folder = synthesize(environment, context, say=say, root=root, store=store)
+    bootstrap(environment, qualifier=context.get("qualifier", ""), say=say)
+    folder = synthesize(environment, context, say=say)
     name, template = assembly.stack_of(folder)
-    held = _adopt_left(name, template, folder, environment, say=say, root=root)
+    held = _adopt_left(name, template, folder, environment, say=say)
     say("deploying the stack")
     with tempfile.TemporaryDirectory() as scratch:
         outputs = Path(scratch) / "outputs.json"
@@ -234,10 +229,10 @@ def deploy(
             words += ["--require-approval", "never"]
         if is_emulator(environment):
             words += ["--method", "direct"]  # faster: without a change set, which is not read
-        _run(words, environment, root=root, say=say)
+        _run(words, environment, say=say)
         found = json.loads(outputs.read_text()).get(name, {}) if outputs.exists() else {}
     if held and (left := removal.dropped(held, removal.resources_of(name, lend))):
-        removal.remember(left, lend, adoption.place(name, root, lend), say)
+        removal.remember(left, lend, adoption.place(name, lend), say)
     if is_emulator(environment):
         amend(folder, lend)
     return local_outputs(found, environment)
@@ -250,7 +245,6 @@ def _adopt_left(
     environment: Mapping[str, str],
     *,
     say: Say,
-    root: Path,
 ) -> list[removal.Resource]:
     """Import the resources that an earlier stack has left.
 
@@ -262,11 +256,11 @@ def _adopt_left(
         words = ["import", name, "--app", str(folder), "--resource-mapping", str(mapping)]
         # With `--force`, CDK ignores other changes of the template. The deployment makes them
         # afterwards.
-        _run([*words, *(["--force"] if there else [])], environment, root=root)
+        _run([*words, *(["--force"] if there else [])], environment)
 
     if not there and not is_emulator(environment):
         adoption.wait(name, lend, say)
-    file = adoption.place(name, root, lend)
+    file = adoption.place(name, lend)
     if file.exists():
         held = {one.logical for one in removal.resources_of(name, lend)} if there else ()
         adoption.adopt(file, template["Resources"], held, adopt, lend, say)
@@ -283,8 +277,6 @@ def destroy(
     *,
     say: Say = lambda _: None,
     yes: bool = False,
-    root: Path = layout.ROOT,
-    store: Path = layout.ASSEMBLIES,
 ) -> None:
     """Remove the stack. With `yes`, CDK does not ask before it changes AWS."""
     # Buckets must be empty. They are emptied before the removal. If CDK asks the user first, they
@@ -293,7 +285,7 @@ def destroy(
     installed.ensure_cdk(say)
     # For a removal CDK needs only the names of stacks, so the app does not plan a deployment.
     marked = {**(context or {}), **({} if is_emulator(environment) else {MARK: ""})}
-    folder = synthesize(environment, marked, say=say, root=root, store=store)
+    folder = synthesize(environment, marked, say=say)
     (name, _), lend = assembly.stack_of(folder), _lender(environment)
     held = removal.resources_of(name, lend)
     asked = not is_emulator(environment) and not yes
@@ -302,15 +294,15 @@ def destroy(
     if not asked:
         removal.empty(held, lend, say)
     try:
-        _run([*words, *([] if asked else ["--force"])], environment, root=root)
+        _run([*words, *([] if asked else ["--force"])], environment)
     except LocalStackError:
         stuck = [one for one in removal.resources_of(name, lend) if one.stuck]
         if not removal.empty(stuck, lend, say):
             raise
-        _run([*words, "--force"], environment, root=root)
+        _run([*words, "--force"], environment)
     if stack_outputs(name, environment) is not None:
         raise LocalStackError(f"the stack {name} still stands: it was not to be removed")
-    removal.finish(held, lend, adoption.place(name, root, lend), say)
+    removal.finish(held, lend, adoption.place(name, lend), say)
 
 
 def _context_words(context: Mapping[str, str]) -> list[str]:
@@ -321,7 +313,6 @@ def _run(
     words: Sequence[str],
     environment: Mapping[str, str],
     *,
-    root: Path,
     say: Say = lambda _: None,
 ) -> None:
     """Run a CDK command.
@@ -333,11 +324,11 @@ def _run(
     command = [str(layout.node_directory() / "node"), str(layout.CDK), "--no-notices", *words]
     surroundings = layout.tool_environment(environment)
     if is_emulator(environment):
-        code, said = processes.run(command, root, surroundings, say)
+        code, said = processes.run(command, layout.ROOT, surroundings, say)
         tail = "\n".join(said.splitlines()[-LINES_SHOWN:])
         shown = f". Its last words:\n{tail}"
     else:
-        code = subprocess.run(command, cwd=root, env=surroundings, check=False).returncode
+        code = subprocess.run(command, cwd=layout.ROOT, env=surroundings, check=False).returncode
         shown = ": see its words above"
     if code != 0:
         raise LocalStackError(f"`cdk {words[0]}` failed{shown}")

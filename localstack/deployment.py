@@ -26,7 +26,6 @@ from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from localstack.cdk import Say
 
@@ -65,20 +64,19 @@ def plan(
     *,
     defaults: Mapping[str, str] | None = None,
     reset: bool = False,
-    root: Path = layout.ROOT,
 ) -> Plan:
     """Plan the deployment of a stack. `given` are the keys that the user gave, also `stack_name`.
 
     `defaults` apply to keys that are not given or kept. `reset` keeps no settings.
     """
-    name = given.get("stack_name") or usual_name(root)
+    name = given.get("stack_name") or usual_name()
     described = deployed.describe(name, environment)
     kept = (
         {} if described is None or not described.exists else _kept(name, environment, reset=reset)
     )
     wanted = _merged({} if reset else kept, given)
     named = {key: given[key] for key in NEVER if given.get(key)}
-    if named.get(ENABLED) == "yes" and ENABLED not in _file(root):
+    if named.get(ENABLED) == "yes" and ENABLED not in _file():
         del named[ENABLED]  # this is the default, and the cached assembly is without the key
     context = {**(defaults or {}), **wanted, **named}
     told = differences(kept, wanted)
@@ -89,7 +87,7 @@ def plan(
         context[ENABLED] = "no"
         told.append("the workers are switched off and stay off: `orbweaver workers on`")
     if not cdk.is_emulator(environment):
-        chosen, said = choose_from_account(environment, {**_file(root), **wanted})
+        chosen, said = choose_from_account(environment, {**_file(), **wanted})
         context |= chosen
         told += said
     if {key: value for key, value in context.items() if key not in NEVER} != wanted:
@@ -105,11 +103,10 @@ def deploy(
     *,
     say: Say,
     yes: bool = False,
-    root: Path = layout.ROOT,
 ) -> dict[str, str]:
     for line in wanted.told:
         say(line)
-    return cdk.deploy(environment, wanted.context, say=say, yes=yes, root=root)
+    return cdk.deploy(environment, wanted.context, say=say, yes=yes)
 
 
 def switch(
@@ -161,14 +158,14 @@ def _merged(kept: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]
     }
 
 
-def usual_name(root: Path = layout.ROOT) -> str:
+def usual_name() -> str:
     """Return the name of the stack for deployments that give no name."""
-    return _file(root).get("stack_name") or deployed.STACK
+    return _file().get("stack_name") or deployed.STACK
 
 
-def _file(root: Path) -> dict[str, str]:
+def _file() -> dict[str, str]:
     try:
-        context = json.loads((root / "cdk.json").read_text()).get("context", {})
+        context = json.loads((layout.ROOT / "cdk.json").read_text()).get("context", {})
     except (OSError, ValueError):
         return {}
     return {key: str(value) for key, value in context.items()}

@@ -132,7 +132,6 @@ def start(
     keep: bool = True,
     fresh: bool = False,
     settings: Mapping[str, str] | None = None,
-    instances: Path | None = None,
 ) -> Emulator:
     """Start an emulator and wait until it answers.
 
@@ -141,42 +140,39 @@ def start(
     """
     if not layout.EMULATOR_PYTHON.exists():
         raise LocalStackError("The emulator is not installed: run `make setup`")
-    folder = layout.INSTANCES if instances is None else instances
-    port = port or free_port(folder)
-    directory = folder / str(port)
+    port = port or free_port()
+    directory = layout.INSTANCES / str(port)
     directory.mkdir(parents=True, exist_ok=True)
     with guard.locked(directory / "lock"):  # only one process at a time starts an instance
         return _start(port, directory, keep=keep, fresh=fresh, settings=settings or {})
 
 
-def find(port: int = PORT, *, instances: Path | None = None) -> Emulator | None:
+def find(port: int = PORT) -> Emulator | None:
     """Return the running emulator of a port, or None. Cleans up the files of a killed emulator."""
-    noted = _noted((layout.INSTANCES if instances is None else instances) / str(port))
+    noted = _noted(layout.INSTANCES / str(port))
     if noted is not None and not processes.is_running(noted.process):
         noted.stop()
         return None
     return noted
 
 
-def find_all(*, instances: Path | None = None) -> list[Emulator]:
-    folders = _folders(instances, guard.NOTE)
-    return [found for one in folders if (found := find(int(one.name), instances=one.parent))]
+def find_all() -> list[Emulator]:
+    return [found for one in _folders(guard.NOTE) if (found := find(int(one.name)))]
 
 
-def stopped(*, instances: Path | None = None) -> list[int]:
+def stopped() -> list[int]:
     """Return the ports of stopped emulators that have a state, most recently used first."""
     used = {
         int(folder.name): folder.stat().st_mtime
-        for folder in _folders(instances, "state")
-        if any((folder / "state").iterdir())
-        and find(int(folder.name), instances=folder.parent) is None
+        for folder in _folders("state")
+        if any((folder / "state").iterdir()) and find(int(folder.name)) is None
     }
     return sorted(used, key=lambda port: -used[port])
 
 
-def lost_data(*, instances: Path | None = None) -> list[str]:
+def lost_data() -> list[str]:
     """Describe the data that killed emulators have lost, with one text per emulator."""
-    noted = [found for one in _folders(instances, guard.NOTE) if (found := _noted(one))]
+    noted = [found for one in _folders(guard.NOTE) if (found := _noted(one))]
     killed = [one for one in noted if one.keep and not processes.is_running(one.process)]
     return [describe_loss(one.port, one.since_s) for one in killed]
 
@@ -192,9 +188,9 @@ def describe_loss(port: int, since_s: float) -> str:
     )
 
 
-def _folders(instances: Path | None, part: str) -> list[Path]:
+def _folders(part: str) -> list[Path]:
     """Return the folders of instances that contain the file or folder `part`, by port."""
-    found = (layout.INSTANCES if instances is None else instances).glob(f"*/{part}")
+    found = layout.INSTANCES.glob(f"*/{part}")
     return sorted((one.parent for one in found), key=lambda folder: int(folder.name))
 
 
@@ -217,7 +213,7 @@ def _noted(directory: Path) -> Emulator | None:
 def _start(
     port: int, directory: Path, *, keep: bool, fresh: bool, settings: Mapping[str, str]
 ) -> Emulator:
-    running = find(port, instances=directory.parent)
+    running = find(port)
     if running is not None:
         raise LocalStackError(
             f"An emulator of this checkout runs on port {port} already (process"
@@ -342,10 +338,10 @@ def is_taken(port: int) -> bool:
     return False
 
 
-def free_port(instances: Path) -> int:
+def free_port() -> int:
     """Return a free port that belongs to no instance."""
     for _ in range(100):
         port = random.choice(_PORTS)  # noqa: S311 - not a secret
-        if not (instances / str(port)).exists() and not is_taken(port):
+        if not (layout.INSTANCES / str(port)).exists() and not is_taken(port):
             return port
-    raise LocalStackError(f"No free port found: remove old instances under {instances}")
+    raise LocalStackError(f"No free port found: remove old instances under {layout.INSTANCES}")

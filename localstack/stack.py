@@ -21,7 +21,6 @@ from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from localstack.cdk import Say
 
@@ -48,7 +47,6 @@ def up(
     context: Mapping[str, str] | None = None,
     defaults: Mapping[str, str] | None = None,
     say: Say = lambda _: None,
-    root: Path = layout.ROOT,
 ) -> Stack:
     """Start a stack that continues after this process.
 
@@ -59,7 +57,7 @@ def up(
     with running(port) as found:
         used = found or _start(port, say, fresh=fresh)
         try:
-            outputs = bring_up_to_date(used, context, defaults=defaults, say=say, root=root)
+            outputs = bring_up_to_date(used, context, defaults=defaults, say=say)
             used.release()
         except BaseException:
             if found is None:
@@ -79,7 +77,6 @@ def temporary(
     context: Mapping[str, str] | None = None,
     settings: Mapping[str, str] | None = None,
     say: Say = lambda _: None,
-    root: Path = layout.ROOT,
 ) -> Iterator[Stack]:
     """Run a new stack during the block.
 
@@ -87,7 +84,7 @@ def temporary(
     """
     started = _start(port, say, keep=keep, fresh=keep, settings=settings)
     try:
-        outputs = bring_up_to_date(started, context, say=say, root=root)
+        outputs = bring_up_to_date(started, context, say=say)
         yield Stack(emulator=started, outputs=outputs)
     finally:
         started.stop()
@@ -154,7 +151,6 @@ def bring_up_to_date(
     reset: bool = False,
     working: bool = False,
     say: Say = lambda _: None,
-    root: Path = layout.ROOT,
 ) -> dict[str, str]:
     """Deploy to an emulator if something has changed, and return the outputs.
 
@@ -169,15 +165,15 @@ def bring_up_to_date(
     with guard.locked(on.directory / "deploy"), cdk.client("ssm", environment) as ssm:
         given = dict(context or {})
         usual = {**CONTEXT, **(defaults or {})}
-        planned = deployment.plan(given, environment, defaults=usual, reset=reset, root=root)
+        planned = deployment.plan(given, environment, defaults=usual, reset=reset)
         if planned.off and working:
             raise LocalStackError(
                 "The workers of this stack are switched off: run `orbweaver workers on` first"
             )
-        wanted = assembly.fingerprint(root, planned.context)
+        wanted = assembly.fingerprint(layout.ROOT, planned.context)
         outputs = _outputs(environment, wanted) if _deployed(ssm) == wanted else None
         if outputs is None:
-            outputs = deployment.deploy(planned, environment, say=say, root=root)
+            outputs = deployment.deploy(planned, environment, say=say)
             ssm.put_parameter(Name=FINGERPRINT, Value=wanted, Type="String", Overwrite=True)
         deployment.switch(given, outputs, environment)
     return outputs

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localstack import adoption, cdk, deployment, layout
+from localstack import adoption, cdk, deployment
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 
 ACCOUNT, REGION = "CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION"
@@ -43,7 +42,6 @@ def plan(
     environment: Mapping[str, str],
     *,
     say: Callable[[str], object],
-    root: Path = layout.ROOT,
 ) -> Planned:
     """Plan a synthesis.
 
@@ -56,14 +54,14 @@ def plan(
     environment = {**environment, "AWS_REGION": environment[REGION]}
     _check_account(environment)
     try:
-        planned = deployment.plan(given, environment, root=root)
+        planned = deployment.plan(given, environment)
     except LocalStackError as error:
         raise LocalStackError(f"{error}\n{WITHOUT}") from error
     for line in planned.told:
         say(line)
     exists = planned.context.get(deployment.MARK) == deployment.EXISTS
     if not exists:
-        _say_left(planned.name, environment, say=say, root=root)
+        _say_left(planned.name, environment, say=say)
     return Planned(context=planned.context, stack_exists=exists)
 
 
@@ -81,11 +79,9 @@ def _check_account(environment: Mapping[str, str]) -> None:
         )
 
 
-def _say_left(
-    name: str, environment: Mapping[str, str], *, say: Callable[[str], object], root: Path
-) -> None:
+def _say_left(name: str, environment: Mapping[str, str], *, say: Callable[[str], object]) -> None:
     """Report that only `orbweaver deploy` imports data that an earlier stack has left."""
-    file = adoption.place(name, root, lambda service: cdk.client(service, environment))
+    file = adoption.place(name, lambda service: cdk.client(service, environment))
     if file.exists():
         say(
             f"an earlier stack has left data ({file}): `orbweaver deploy` takes it up again,"

@@ -63,7 +63,7 @@ async def test_console_shows_stack_and_switches_workers(stand: Stand, tmp_path: 
 
 @pytest.mark.slow
 async def test_demo_prints_command_to_show_its_crawl(tmp_path: Path) -> None:
-    port = emulator.free_port(layout.INSTANCES)
+    port = emulator.free_port()
     words = [sys.executable, "-m", "tests.demo", "--books", "30", "--port", str(port)]
     ran = await asyncio.to_thread(
         subprocess.run, words, cwd=layout.ROOT, capture_output=True, text=True, check=True

@@ -237,7 +237,7 @@ def test_commands_about_crawl_work_as_printed(block: docs.Block, desk: Desk) -> 
 @pytest.fixture
 def alone(site: str, tmp_path: Path) -> Iterator[Desk]:
     """Open a checkout without a running stack; stop everything that it starts."""
-    port = emulator.free_port(layout.INSTANCES)
+    port = emulator.free_port()
     folder = tmp_path / "checkout"
     folder.mkdir()
     for name in ("Makefile", "tools", ".venv", "tests"):

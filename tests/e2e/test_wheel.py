@@ -104,7 +104,7 @@ def installed(tmp_path: Path, wheel: Path) -> Installed:
         venv=venv,
         folder=folder,
         environment=surroundings(home, f"{venv}/bin"),  # No make, no Node, no uv.
-        port=emulator.free_port(tmp_path),
+        port=emulator.free_port(),
     )
     found.install(wheel)
     return found

@@ -49,8 +49,9 @@ TEMPLATE = {
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[Emulator]:
-    started = emulator.start(port=0, keep=False, instances=tmp_path / "instances")
+def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    monkeypatch.setattr(layout, "INSTANCES", tmp_path / "instances")
+    started = emulator.start(port=0, keep=False)
     try:
         with cdk.client("cloudformation", started.environment()) as cloudformation:
             cloudformation.create_stack(StackName=STACK, TemplateBody=json.dumps(TEMPLATE))

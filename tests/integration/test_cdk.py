@@ -57,8 +57,10 @@ STAND_IN = """
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "project"
+    monkeypatch.setattr(layout, "ROOT", root)
+    monkeypatch.setattr(layout, "ASSEMBLIES", tmp_path / "store")
     for name in ("infra/stack.py", "functions/handlers/worker.py", "requirements/runtime.txt"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(name)
@@ -163,7 +165,7 @@ def test_failed_synthesis_leaves_nothing(
     project: Path, calls: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     with pytest.raises(LocalStackError, match=r"(?s)cdk synth.*first line.*no such construct"):
-        cdk.synthesize(EMULATOR, {"broken": "yes"}, root=project, store=tmp_path / "store")
+        cdk.synthesize(EMULATOR, {"broken": "yes"})
 
     assert calls() == ["synth"]
     assert list((tmp_path / "store").iterdir()) == []
@@ -179,7 +181,7 @@ def test_command_over_time_limit_is_stopped(
     monkeypatch.setattr(processes, "RUN_S_MAX", 1.0)
 
     with pytest.raises(LocalStackError, match="stopped after 1 s"):
-        cdk.synthesize(EMULATOR, {"endless": "yes"}, root=project, store=tmp_path / "store")
+        cdk.synthesize(EMULATOR, {"endless": "yes"})
 
     assert calls() == ["synth"]
 
@@ -219,12 +221,10 @@ def test_deployment_synthesizes_only_changes(
     project: Path, calls: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     said: list[str] = []
-    store = tmp_path / "store"
-
-    first = cdk.deploy(EMULATOR, {"k": "v"}, say=said.append, root=project, store=store)
-    cdk.deploy(EMULATOR, {"k": "v"}, say=said.append, root=project, store=store)
+    first = cdk.deploy(EMULATOR, {"k": "v"}, say=said.append)
+    cdk.deploy(EMULATOR, {"k": "v"}, say=said.append)
     _edit(project)
-    cdk.deploy(EMULATOR, {"k": "v"}, say=said.append, root=project, store=store)
+    cdk.deploy(EMULATOR, {"k": "v"}, say=said.append)
 
     assert first["QueueUrl"] == "here"
     chosen = node.folder()
@@ -263,7 +263,7 @@ def test_qualifier_has_own_bootstrap(
     monkeypatch.setattr(cdk, "client", lambda *_: contextlib.nullcontext(parameters))
     monkeypatch.setattr(cdk, "_drop_left_assets", lambda *_: None)
 
-    cdk.deploy(EMULATOR, {"qualifier": "team"}, root=project, store=tmp_path / "store")
+    cdk.deploy(EMULATOR, {"qualifier": "team"})
 
     asked = (project / "calls.txt").read_text()
     assert calls() == [*([] if there else ["bootstrap"]), "synth", "deploy"]
@@ -327,7 +327,7 @@ def test_full_bucket_is_emptied_and_removal_repeated(
     monkeypatch.setattr(adoption, "place", lambda *_: tmp_path / "left.json")
     ending = pytest.raises(LocalStackError, match=error) if error else contextlib.nullcontext()
     with ending:
-        cdk.destroy({}, {}, yes=yes, root=project)
+        cdk.destroy({}, {}, yes=yes)
     assert account.done == done
 
 
@@ -361,8 +361,9 @@ def test_client_html_answer_is_reported_in_words(body: bytes) -> None:
 
 
 @pytest.mark.emulator
-def test_missing_stack_is_none(tmp_path: Path) -> None:
-    running = emulator.start(port=0, keep=False, instances=tmp_path)
+def test_missing_stack_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "INSTANCES", tmp_path)
+    running = emulator.start(port=0, keep=False)
     try:
         assert cdk.stack_outputs(cdk.TOOLKIT, running.environment()) is None
     finally:

@@ -37,12 +37,17 @@ SLOW_FUNCTION = """
 """
 
 
+@pytest.fixture(autouse=True)
+def instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "INSTANCES", tmp_path)
+
+
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start() -> Iterator[Start]:
     started: list[emulator.Emulator] = []
 
     def run(**options: object) -> emulator.Emulator:
-        options = {"port": 0, "instances": tmp_path} | options
+        options = {"port": 0} | options
         started.append(emulator.start(**options))  # type: ignore[arg-type]
         return started[-1]
 
@@ -113,7 +118,7 @@ def test_temporary_emulator_removes_its_folder(start: Start, tmp_path: Path) -> 
     running.stop()
 
     assert list(tmp_path.iterdir()) == []
-    assert emulator.find(running.port, instances=tmp_path) is None
+    assert emulator.find(running.port) is None
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -139,16 +144,16 @@ def test_sigterm_ends_functions_with_emulator(start: Start) -> None:
     assert all(processes.wait_gone(identity, timeout_s=20) for identity in identities)
 
 
-def test_other_process_finds_and_stops_emulator(start: Start, tmp_path: Path) -> None:
+def test_other_process_finds_and_stops_emulator(start: Start) -> None:
     running = start(keep=True)
 
-    found = emulator.find(running.port, instances=tmp_path)
+    found = emulator.find(running.port)
 
     assert found is not None
     assert found.process == running.process
-    assert [one.port for one in emulator.find_all(instances=tmp_path)] == [running.port]
+    assert [one.port for one in emulator.find_all()] == [running.port]
     found.stop()
-    assert emulator.find(running.port, instances=tmp_path) is None
+    assert emulator.find(running.port) is None
 
 
 def test_stale_pid_file_is_removed_harmlessly(start: Start, tmp_path: Path) -> None:
@@ -159,7 +164,7 @@ def test_stale_pid_file_is_removed_harmlessly(start: Start, tmp_path: Path) -> N
     noted = json.dumps({**stale, "released": True})
     (tmp_path / str(first.port) / "pid.json").write_text(noted)
 
-    assert emulator.find(first.port, instances=tmp_path) is None
+    assert emulator.find(first.port) is None
     assert start(port=first.port).is_healthy()
 
 
@@ -179,7 +184,7 @@ def test_failed_start_reports_output_and_leaves_no_process(
     monkeypatch.setattr(layout, "EMULATOR_PYTHON", layout.ROOT / ".venv" / "bin" / "python")
     with pytest.raises(LocalStackError, match="No module named 'ministack'"):
         start()
-    assert emulator.find_all(instances=tmp_path) == []
+    assert emulator.find_all() == []
 
     monkeypatch.setattr(layout, "EMULATOR_PYTHON", tmp_path / "absent")
     with pytest.raises(LocalStackError, match="make setup"):
@@ -192,9 +197,10 @@ STARTER = """
     import select
     import sys
     from pathlib import Path
-    from localstack import emulator
+    from localstack import emulator, layout
 
-    running = emulator.start(port=0, keep=True, instances=Path(sys.argv[1]))
+    layout.INSTANCES = Path(sys.argv[1])
+    running = emulator.start(port=0, keep=True)
     {then}
     print(running.port, flush=True)
     while not select.select([sys.stdin], [], [], 0.1)[0]:
@@ -225,7 +231,7 @@ def test_emulator_ends_with_its_starter_unless_released(
     ) as starter:
         assert starter.stdout is not None
         port = int(starter.stdout.readline())
-        running = emulator.find(port, instances=tmp_path)
+        running = emulator.find(port)
         assert running is not None
         starter.send_signal(signal_number)
         starter.wait()
@@ -285,7 +291,7 @@ def leave(command: subprocess.Popen[str]) -> None:
 def test_starting_command_stops_emulator_after_other_command(tmp_path: Path) -> None:
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
-        running = emulator.find(port, instances=tmp_path)
+        running = emulator.find(port)
         assert running is not None
         with user(port, tmp_path) as second:
             assert said(second) == [str(port), "False"]
@@ -296,7 +302,7 @@ def test_starting_command_stops_emulator_after_other_command(tmp_path: Path) -> 
         assert not processes.is_running(running.process)
     with user(port, tmp_path) as third:
         assert said(third) == [str(port), "True"]
-        found = emulator.find(port, instances=tmp_path)
+        found = emulator.find(port)
         assert found is not None
         assert queues(found) == ["kept"]
         leave(third)
@@ -305,18 +311,18 @@ def test_starting_command_stops_emulator_after_other_command(tmp_path: Path) -> 
 def test_killed_starting_command_ends_emulator_in_order(tmp_path: Path) -> None:
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
-        running = emulator.find(port, instances=tmp_path)
+        running = emulator.find(port)
         assert running is not None
         first.kill()
         first.wait()
     assert processes.wait_gone(running.process, timeout_s=20)
-    assert emulator.lost_data(instances=tmp_path) == []
+    assert emulator.lost_data() == []
 
 
 def test_released_emulator_outlives_its_starter(tmp_path: Path) -> None:
     with user(0, tmp_path) as first:
         port = int(said(first)[0])
-        running = emulator.find(port, instances=tmp_path)
+        running = emulator.find(port)
         assert running is not None
         running.release()
         leave(first)
@@ -324,7 +330,7 @@ def test_released_emulator_outlives_its_starter(tmp_path: Path) -> None:
     running.stop()
 
 
-def test_killed_emulator_reports_lost_state(start: Start, tmp_path: Path) -> None:
+def test_killed_emulator_reports_lost_state(start: Start) -> None:
     running = start(keep=True)
     make_queue(running, "lost")
     with cdk.client("s3", running.environment()) as s3:
@@ -334,10 +340,8 @@ def test_killed_emulator_reports_lost_state(start: Start, tmp_path: Path) -> Non
     assert processes.wait_gone(running.process, timeout_s=20)
 
     for _ in range(2):
-        assert emulator.find(running.port, instances=tmp_path) is None
-        assert emulator.lost_data(instances=tmp_path) == [
-            emulator.describe_loss(running.port, running.since_s)
-        ]
+        assert emulator.find(running.port) is None
+        assert emulator.lost_data() == [emulator.describe_loss(running.port, running.since_s)]
 
     with socket.create_server(("127.0.0.1", running.port)), pytest.raises(LocalStackError):
         start(port=running.port, keep=True)
@@ -346,7 +350,7 @@ def test_killed_emulator_reports_lost_state(start: Start, tmp_path: Path) -> Non
     assert queues(again) == []
     with cdk.client("s3", again.environment()) as s3:
         assert s3.get_object(Bucket="files", Key="a/b")["Body"].read() == b"kept"
-    assert emulator.lost_data(instances=tmp_path) == []
+    assert emulator.lost_data() == []
 
 
 def test_emulator_and_clients_ignore_machines_aws_account(

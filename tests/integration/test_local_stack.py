@@ -18,7 +18,7 @@ pytestmark = pytest.mark.emulator
 
 
 @pytest.fixture
-def deployed(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, str]]:
+def deployed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Mapping[str, str]]:
     """Record deployments instead of making them; the context `broken` fails."""
     contexts: list[Mapping[str, str]] = []
 
@@ -31,11 +31,13 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, str]]:
         return {"QueueUrl": "here"}
 
     monkeypatch.setattr(cdk, "deploy", deploy)
+    monkeypatch.setattr(layout, "ROOT", tmp_path)
+    monkeypatch.setattr(layout, "INSTANCES", tmp_path / "instances")
     return contexts
 
 
 def test_temporary_stack_leaves_nothing(deployed: list[Mapping[str, str]], tmp_path: Path) -> None:
-    with stack.temporary(context={"k": "v"}, root=tmp_path) as stood:
+    with stack.temporary(context={"k": "v"}) as stood:
         assert stood.outputs == {"QueueUrl": "here"}
         assert stood.environment()["AWS_ENDPOINT_URL"] == stood.emulator.endpoint_url
         assert stood.emulator.is_healthy()
@@ -51,15 +53,15 @@ def test_failed_deployment_stops_new_emulator(
 ) -> None:
     chosen: list[int] = []
 
-    def free_port(instances: Path) -> int:
-        chosen.append(find_free_port(instances))
+    def free_port() -> int:
+        chosen.append(find_free_port())
         return chosen[-1]
 
     find_free_port = emulator.free_port
     monkeypatch.setattr(emulator, "free_port", free_port)
 
     with pytest.raises(LocalStackError, match="no such construct"):
-        stack.up(port=0, context={"broken": "yes"}, root=tmp_path)
+        stack.up(port=0, context={"broken": "yes"})
 
     assert [(layout.INSTANCES / str(port)).exists() for port in chosen] == [False]
 
@@ -67,16 +69,16 @@ def test_failed_deployment_stops_new_emulator(
 def test_up_reuses_running_emulator_unless_fresh(
     deployed: list[Mapping[str, str]], tmp_path: Path
 ) -> None:
-    first = stack.up(port=0, context={}, root=tmp_path)
+    first = stack.up(port=0, context={})
     port = first.emulator.port
     try:
-        second = stack.up(port=port, context={"k": "v"}, root=tmp_path)
+        second = stack.up(port=port, context={"k": "v"})
         with pytest.raises(LocalStackError):
-            stack.up(port=port, context={"broken": "yes"}, root=tmp_path)
+            stack.up(port=port, context={"broken": "yes"})
         assert second.emulator.process == first.emulator.process
         assert second.emulator.is_healthy()
 
-        third = stack.up(port=port, fresh=True, context={}, root=tmp_path)
+        third = stack.up(port=port, fresh=True, context={})
         assert third.emulator.process != first.emulator.process
         assert len(deployed) == 4
     finally:

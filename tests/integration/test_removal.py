@@ -74,7 +74,8 @@ def client(service: str) -> Iterator[Any]:
 
 
 @pytest.fixture(autouse=True)
-def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setattr(layout, "LEFT", tmp_path)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     with mock_aws():
@@ -201,13 +202,13 @@ def users() -> list[Resource]:
     ]
 
 
-def test_retained_resources_are_named_and_adopted(tmp_path: Path) -> None:
+def test_retained_resources_are_named_and_adopted() -> None:
     resources, said = stack("Retain") + users(), list[str]()
     names = {resource.kind: resource.name for resource in resources}
     with client("iam") as iam:
         iam.create_role(RoleName="logs", AssumeRolePolicyDocument="{}")
     resources.append(Resource(logical="Made", kind=KEY, name="no-such-key", kept=True))
-    file = adoption.place("Mine", tmp_path, client)
+    file = adoption.place("Mine", client)
     assert file.name == f"Mine-{ACCOUNT}-{REGION}.json"
     declared = {resource.logical for resource in resources}
     assert adoption.adoptable(file, declared, (), client, said.append) == {}
@@ -272,8 +273,8 @@ def test_remember_dropped_resource_keeps_earlier_ones(tmp_path: Path) -> None:
     assert set(json.loads(file.read_text())) == {"Users", "Look", "Urls"}
 
 
-def test_failed_adoption_explains_fresh_start(tmp_path: Path) -> None:
-    file = adoption.place("Mine", tmp_path, client)
+def test_failed_adoption_explains_fresh_start() -> None:
+    file = adoption.place("Mine", client)
     removal.remember(stack("Retain"), client, file, lambda _: None)
     declared = {"Urls", "Files"}
 

@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 
 import app
 from app import metadata
-from localstack import cdk, deployed, deployment
+from localstack import cdk, deployed, deployment, layout
 from localstack.errors import LocalStackError
 
 AWS = {"AWS_REGION": "eu-central-1"}
@@ -88,8 +88,9 @@ def _mappings(*states: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+def account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Account]:
     account = Account()
+    monkeypatch.setattr(layout, "ROOT", tmp_path)
     monkeypatch.setattr(cdk, "client", account.client)
     yield account
     account.finished()
@@ -99,12 +100,10 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
 
 
 @pytest.mark.thorough
-def test_deployment_keeps_other_settings_and_reports_changes(
-    account: Account, tmp_path: Path
-) -> None:
+def test_deployment_keeps_other_settings_and_reports_changes(account: Account) -> None:
     account.stands(**KEPT, body_retention_d="7")
     account.switched("Enabled", "Enabled", "Enabled")
-    found = deployment.plan({"body_retention_d": "14"}, EMULATOR, root=tmp_path)
+    found = deployment.plan({"body_retention_d": "14"}, EMULATOR)
     assert found.context == {**KEPT, "body_retention_d": "14"}
     kept = "alarm_email=me@example.org, kms_key=generate, webhook_secret=generate"
     assert found.told == (
@@ -114,56 +113,52 @@ def test_deployment_keeps_other_settings_and_reports_changes(
     assert not found.off
 
 
-def test_empty_value_drops_key(account: Account, tmp_path: Path) -> None:
+def test_empty_value_drops_key(account: Account) -> None:
     account.stands(**KEPT)
     account.switched("Enabled")
-    found = deployment.plan({"alarm_email": "", "contact": "me"}, EMULATOR, root=tmp_path)
+    found = deployment.plan({"alarm_email": "", "contact": "me"}, EMULATOR)
     assert "alarm_email" not in found.context
     assert found.context["kms_key"] == "generate"
     assert found.told[1:] == ("drops alarm_email=me@example.org", "sets contact=me")
 
 
-def test_reset_drops_all_settings_and_reports_them(account: Account, tmp_path: Path) -> None:
+def test_reset_drops_all_settings_and_reports_them(account: Account) -> None:
     account.stands(**KEPT)
     account.switched("Enabled")
-    found = deployment.plan({"contact": "me"}, EMULATOR, reset=True, root=tmp_path)
+    found = deployment.plan({"contact": "me"}, EMULATOR, reset=True)
     assert found.context == {"contact": "me"}
     assert sum(line.startswith("drops ") for line in found.told) == len(KEPT)
 
 
-def test_unreadable_settings_stop_deployment_without_reset(
-    account: Account, tmp_path: Path
-) -> None:
+def test_unreadable_settings_stop_deployment_without_reset(account: Account) -> None:
     """The deployment would undo all settings."""
     stack = {"Stacks": [_stack("UPDATE_COMPLETE")]}
     account.put("cloudformation", "describe_stacks", stack)
     account.put("cloudformation", "get_template", "AccessDenied")
     with pytest.raises(LocalStackError, match="--reset-context"):
-        deployment.plan({}, EMULATOR, root=tmp_path)
+        deployment.plan({}, EMULATOR)
     account.put("cloudformation", "describe_stacks", stack)
     account.put("cloudformation", "get_template", "AccessDenied")
-    assert deployment.plan({}, EMULATOR, reset=True, root=tmp_path).context == {}
+    assert deployment.plan({}, EMULATOR, reset=True).context == {}
 
 
 @pytest.mark.parametrize("status", [None, "ROLLBACK_COMPLETE", "DELETE_COMPLETE"])
-def test_first_deployment_keeps_no_settings(
-    account: Account, tmp_path: Path, status: str | None
-) -> None:
+def test_first_deployment_keeps_no_settings(account: Account, status: str | None) -> None:
     answer: Any = {"Stacks": [_stack(status)]} if status else "ValidationError"
     account.put("cloudformation", "describe_stacks", answer)
-    found = deployment.plan({"contact": "me"}, EMULATOR, root=tmp_path)
+    found = deployment.plan({"contact": "me"}, EMULATOR)
     assert (found.context, found.told) == ({"contact": "me"}, ("sets contact=me",))
 
 
-def test_defaults_are_overridden_by_kept_settings(account: Account, tmp_path: Path) -> None:
+def test_defaults_are_overridden_by_kept_settings(account: Account) -> None:
     defaults = {"target": "local", "allow_addresses": "127.0.0.0/8"}
     account.stands()
     account.switched("Enabled")
-    first = deployment.plan({}, EMULATOR, defaults=defaults, root=tmp_path)
+    first = deployment.plan({}, EMULATOR, defaults=defaults)
     assert first.context == {**defaults, deployment.KEY: "{}"}
     account.stands(allow_addresses="10.0.0.0/8")
     account.switched("Enabled")
-    second = deployment.plan({}, EMULATOR, defaults=defaults, root=tmp_path)
+    second = deployment.plan({}, EMULATOR, defaults=defaults)
     assert second.context["allow_addresses"] == "10.0.0.0/8"
 
 
@@ -172,7 +167,7 @@ def test_stack_name_comes_from_option_or_file(account: Account, tmp_path: Path) 
     for given, name in (({}, "Ours"), ({"stack_name": "Mine"}, "Mine")):
         expected = {"StackName": name}
         account.put("cloudformation", "describe_stacks", "ValidationError", expected)
-        assert deployment.plan(given, EMULATOR, root=tmp_path).name == name
+        assert deployment.plan(given, EMULATOR).name == name
 
 
 def test_template_metadata_has_given_settings_only() -> None:
@@ -208,7 +203,6 @@ def test_app_and_deployment_share_metadata_keys() -> None:
 )
 def test_deployment_leaves_workers_switched_off(
     account: Account,
-    tmp_path: Path,
     states: tuple[str, ...] | None,
     given: dict[str, str],
     off: bool,
@@ -217,7 +211,7 @@ def test_deployment_leaves_workers_switched_off(
     account.stands(contact="me")
     if states is not None:
         account.switched(*states)
-    found = deployment.plan(given, EMULATOR, root=tmp_path)
+    found = deployment.plan(given, EMULATOR)
     assert (found.off, found.context.get("worker_enabled")) == (off, passed)
     assert any("stay off: `orbweaver workers on`" in line for line in found.told) == off
 
@@ -317,7 +311,7 @@ def test_given_limits_win_with_warning(account: Account, tmp_path: Path) -> None
     account.stands(worker_concurrency_max="30")
     account.switched("Enabled")
     account.quota(10)
-    found = deployment.plan({"contact": "me"}, AWS, root=tmp_path)
+    found = deployment.plan({"contact": "me"}, AWS)
     assert found.context["worker_concurrency_max"] == "30"
     assert "express_concurrency_max" not in found.context
     assert found.context["exporter_concurrency_max"] == "2"
@@ -329,9 +323,9 @@ def test_given_limits_win_with_warning(account: Account, tmp_path: Path) -> None
     assert kept == {"contact": "me", "worker_concurrency_max": "30"}
 
 
-def test_denied_quota_keeps_usual_limits(account: Account, tmp_path: Path) -> None:
+def test_denied_quota_keeps_usual_limits(account: Account) -> None:
     account.put("cloudformation", "describe_stacks", "ValidationError")
     account.put("lambda", "get_account_settings", "AccessDeniedException")
-    found = deployment.plan({}, AWS, root=tmp_path)
+    found = deployment.plan({}, AWS)
     assert found.context == {deployment.MARK: deployment.NEW}
     assert "the usual limits stay" in found.told[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localstack import cdk, deployment, synthesis
+from localstack import cdk, deployment, layout, synthesis
 from localstack.errors import LocalStackError
 from tests.unit.localstack.test_deployment import Account
 
@@ -19,14 +19,16 @@ CDK = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": "eu-central-1"}
 
 
 @pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+def account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Account]:
     account = Account()
+    monkeypatch.setattr(layout, "ROOT", tmp_path)
+    monkeypatch.setattr(layout, "LEFT", tmp_path / "left")
     monkeypatch.setattr(cdk, "client", account.client)
     yield account
     account.finished()
 
 
-def test_plan_existing_stack_keeps_settings(account: Account, tmp_path: Path) -> None:
+def test_plan_existing_stack_keeps_settings(account: Account) -> None:
     """A plain `cdk deploy` keeps keys, leaves workers off and fits concurrency to the account."""
     account.put("sts", "get_caller_identity", {"Account": ACCOUNT})
     account.stands(alarm_email="me@example.org", contact="us")
@@ -34,7 +36,7 @@ def test_plan_existing_stack_keeps_settings(account: Account, tmp_path: Path) ->
     account.quota(10)
     said = list[str]()
     given = {"contact": "me"}
-    planned = synthesis.plan(given, given, CDK, say=said.append, root=tmp_path)
+    planned = synthesis.plan(given, given, CDK, say=said.append)
     assert planned.stack_exists
     wanted = {"alarm_email": "me@example.org", "contact": "me", "worker_enabled": "no"}
     assert wanted.items() <= planned.context.items()
@@ -49,11 +51,11 @@ def test_plan_new_stack_names_data_of_earlier_one(account: Account, tmp_path: Pa
         account.put("sts", "get_caller_identity", {"Account": ACCOUNT})
     account.put("cloudformation", "describe_stacks", "ValidationError")
     account.quota(1_000)
-    left = tmp_path / ".local" / "left" / f"Orbweaver-{ACCOUNT}-eu-central-1.json"
+    left = tmp_path / "left" / f"Orbweaver-{ACCOUNT}-eu-central-1.json"
     left.parent.mkdir(parents=True)
     left.write_text("{}")
     said = list[str]()
-    planned = synthesis.plan({}, {}, CDK, say=said.append, root=tmp_path)
+    planned = synthesis.plan({}, {}, CDK, say=said.append)
     assert not planned.stack_exists
     assert "`orbweaver deploy` takes it up again" in said[-1]
 
@@ -83,11 +85,11 @@ def test_plan_of_other_account_is_refused(account: Account) -> None:
         synthesis.plan({}, {}, CDK, say=lambda _: None)
 
 
-def test_plan_with_unreadable_settings_is_refused(account: Account, tmp_path: Path) -> None:
+def test_plan_with_unreadable_settings_is_refused(account: Account) -> None:
     account.put("sts", "get_caller_identity", {"Account": ACCOUNT})
     account.put("cloudformation", "describe_stacks", "AccessDenied")
     with pytest.raises(LocalStackError, match="-c keep_settings=no"):
-        synthesis.plan({}, {}, CDK, say=lambda _: None, root=tmp_path)
+        synthesis.plan({}, {}, CDK, say=lambda _: None)
 
 
 def test_app_without_setup_names_make_setup(tmp_path: Path) -> None:
