@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -159,8 +160,7 @@ def synthesize(
         _run(words, environment, say=say)
 
     if not reusable:
-        with contextlib.suppress(FileNotFoundError):
-            (layout.ASSEMBLIES / key / "manifest.json").unlink()
+        shutil.rmtree(layout.ASSEMBLIES / key, ignore_errors=True)
     return assembly.obtain(key, layout.ASSEMBLIES, make)
 
 

@@ -238,6 +238,15 @@ def test_deployment_synthesizes_only_changes(
     assert said[1] == "deploying the stack"
 
 
+def test_synthesize_for_aws_makes_new_assembly_each_time(
+    project: Path, calls: Callable[[], list[str]]
+) -> None:
+    for number in (1, 2):
+        folder = cdk.synthesize({}, {})
+        assert assembly.stack_of(folder) == ("Orbweaver", {"Resources": {}})
+        assert calls() == ["synth"] * number
+
+
 class Parameters:
     """Parameter store with versions of bootstrap stacks."""
 
