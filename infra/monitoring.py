@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from infra.config import Config
     from infra.stack import OrbweaverStack
+    from infra.worker import Renderer, Worker
 
 SHOWN = Duration.hours(3)
 MINUTE = Duration.minutes(1)
@@ -129,7 +130,8 @@ class Monitoring(Construct):
 
 def rows_of(parts: OrbweaverStack, alarms: Sequence[cloudwatch.IAlarm]) -> list[Row]:
     headline = HEADLINE.format(stack=parts.stack_name)
-    graphs = graphs_of(parts)
+    groups = (speed_graphs, site_graphs, failure_graphs, cost_graphs)
+    graphs = [graph for group in groups for graph in group(parts)]
     return [
         [cloudwatch.TextWidget(markdown=headline, width=24, height=2)],
         [cloudwatch.AlarmStatusWidget(alarms=[*alarms], title="Alarms", width=24, height=3)],
@@ -137,20 +139,11 @@ def rows_of(parts: OrbweaverStack, alarms: Sequence[cloudwatch.IAlarm]) -> list[
     ]
 
 
-def graphs_of(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
-    """Return the graphs of the dashboard, from left to right and from top to bottom."""
-    frontier, exporter, worker = parts.frontier, parts.exporter, parts.worker.function
-    crawl, express, render = frontier.crawl, frontier.express, frontier.render
-    rendering = [] if render is None else [render]
-    # The functions that send requests to sites, by label.
-    crawling = {"workers": parts.worker} | (
-        {} if parts.renderer is None else {"renderers": parts.renderer}
-    )
+def speed_graphs(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
+    frontier = parts.frontier
+    crawl, express = frontier.crawl, frontier.express
+    rendering = [] if frontier.render is None else [frontier.render]
     ours = partial(our_metric, parts.stack_name, period=MINUTE)
-    worker_ms = partial(worker.metric_duration, period=PERIOD)
-    spent = ours(Metric.COST_DOLLARS, label="crawling")
-    spent_exporting = ours(Metric.COST_DOLLARS, of=Service.EXPORTER, label="exporting")
-    sums = ", ".join(f"sum({field_of(reason)}) as {reason}" for reason in FAILURES)
 
     def per_second(metric: Metric, name: str, label: str) -> cloudwatch.MathExpression:
         return _math(f"{name} / PERIOD({name})", label, **{name: ours(metric, label=name)})
@@ -194,6 +187,13 @@ def graphs_of(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
             *(age(queue, "render") for queue in rendering),
             unit="seconds",
         ),
+    ]
+
+
+def site_graphs(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
+    ours = partial(our_metric, parts.stack_name, period=MINUTE)
+    sums = ", ".join(f"sum({field_of(reason)}) as {reason}" for reason in FAILURES)
+    return [
         _graph(
             "Response time of sites",
             *(ours(Metric.FETCH_MS, share, label=share) for share in ("p50", "p90", "p99")),
@@ -202,7 +202,7 @@ def graphs_of(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
         # The reasons of failed URLs are read from the log. Each view costs $0.005 per GB of log.
         cloudwatch.LogQueryWidget(
             title="Failed URLs by reason",
-            log_group_names=[one.logs.log_group_name for one in crawling.values()],
+            log_group_names=[one.logs.log_group_name for one in _crawling(parts).values()],
             query_lines=[f"filter ispresent({Metric.FAILED})", f"stats {sums} by bin(5m)"],
             view=cloudwatch.LogQueryVisualizationType.STACKEDAREA,
             width=WIDTH,
@@ -217,6 +217,13 @@ def graphs_of(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
             unit="URLs per minute",
             other="packs per minute",
         ),
+    ]
+
+
+def failure_graphs(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
+    exporter, worker = parts.exporter, parts.worker.function
+    ours = partial(our_metric, parts.stack_name, period=MINUTE)
+    return [
         _graph(
             "Failed",
             failed_share(parts.stack_name),
@@ -230,7 +237,7 @@ def graphs_of(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
         ),
         _graph(
             "Dead letters",
-            visible(frontier.dead_letters, "crawls"),
+            visible(parts.frontier.dead_letters, "crawls"),
             visible(exporter.dead_letters, "exports"),
             visible(exporter.failures, "exports not started"),
             visible(parts.failed_calls.queue, "schedules and webhooks"),
@@ -244,7 +251,7 @@ def graphs_of(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
                 program.function.metric(
                     "ConcurrentExecutions", statistic="Maximum", period=MINUTE, label=name
                 )
-                for name, program in {**crawling, "exporters": exporter}.items()
+                for name, program in {**_crawling(parts), "exporters": exporter}.items()
             ),
             right=[
                 worker.metric_throttles(label="throttled", period=MINUTE),
@@ -253,6 +260,18 @@ def graphs_of(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
             unit="concurrent",
             other="per minute",
         ),
+    ]
+
+
+def cost_graphs(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
+    exporter, worker_ms = (
+        parts.exporter,
+        partial(parts.worker.function.metric_duration, period=PERIOD),
+    )
+    ours = partial(our_metric, parts.stack_name, period=MINUTE)
+    spent = ours(Metric.COST_DOLLARS, label="crawling")
+    spent_exporting = ours(Metric.COST_DOLLARS, of=Service.EXPORTER, label="exporting")
+    return [
         _graph(
             "Duration of workers",
             *(worker_ms(statistic=share, label=share) for share in ("p50", "p99", "Maximum")),
@@ -296,6 +315,12 @@ def graphs_of(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
             other="%",
         ),
     ]
+
+
+def _crawling(parts: OrbweaverStack) -> dict[str, Worker | Renderer]:
+    """Return the functions that send requests to sites, by label."""
+    renderer = {} if parts.renderer is None else {"renderers": parts.renderer}
+    return {"workers": parts.worker, **renderer}
 
 
 def _graph(
