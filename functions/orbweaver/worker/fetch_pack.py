@@ -405,11 +405,27 @@ class PackFetcher:
         answered: Callable[[], None] | None,
         sent: Callable[[], None] | None,
     ) -> tuple[Response | Failure, Mapping[str, int]]:
-        crawl_id, counts = context.crawl.id, {}
-        request = self._request(context, target, room, answered, sent)
-        if context.crawl.cookies:
-            headers = await self._jars().headers(crawl_id, request.url, request.headers)
-            request = replace(request, headers=headers)
+        crawl, counts = context.crawl, {}
+        identity = self._identity(context, host_of(target.url))
+        headers = identity.headers
+        if crawl.cookies:
+            headers = await self._jars().headers(crawl.id, target.url, headers)
+        accept = _ALL_TYPES if crawl.bodies is Bodies.ALL else HTML_TYPES
+        request = Request(
+            url=target.url,
+            user_agent=identity.agent,
+            headers=headers,
+            direct=not crawl.proxied,
+            accept=SITEMAP_TYPES if target.kind is TargetKind.SITEMAP else accept,
+            body_bytes_max=room.most,
+            room=room if crawl.bytes_max is not None else None,
+            total_s=self._settings.fetch_total_s,
+            condition=condition_of(crawl, target, context.before.get(target.url)),
+            named=named_origins_for(context.named, target),
+            answered=answered,
+            sent=sent,
+            paced=crawl.delay_ms > 0,
+        )
         context.asking()
         room.received = None  # unknown until the response is complete, so the maximum counts
         answer = await self._fetcher.fetch(request)
@@ -419,8 +435,8 @@ class PackFetcher:
         if isinstance(answer, Response):
             if answer.truncated and room.cut:
                 counts[f"cut.{Reason.BYTES}"] = 1
-            if context.crawl.cookies and answer.cookies:
-                refused = await self._jars().store(crawl_id, target.url, answer.cookies)
+            if crawl.cookies and answer.cookies:
+                refused = await self._jars().store(crawl.id, target.url, answer.cookies)
                 if refused:
                     counts["cookies.refused"] = refused
         return answer, counts
@@ -454,32 +470,6 @@ class PackFetcher:
     def _deferred(self, target: Target, return_at_ms: int) -> PageResult:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000
         return PageResult(end=Returning(target=target, delay_s=delay_s))
-
-    def _request(
-        self,
-        context: PackContext,
-        target: Target,
-        room: AllowedSize,
-        answered: Callable[[], None] | None,
-        sent: Callable[[], None] | None,
-    ) -> Request:
-        identity = self._identity(context, host_of(target.url))
-        accept = _ALL_TYPES if context.crawl.bodies is Bodies.ALL else HTML_TYPES
-        return Request(
-            url=target.url,
-            user_agent=identity.agent,
-            headers=identity.headers,
-            direct=not context.crawl.proxied,
-            accept=SITEMAP_TYPES if target.kind is TargetKind.SITEMAP else accept,
-            body_bytes_max=room.most,
-            room=room if context.crawl.bytes_max is not None else None,
-            total_s=self._settings.fetch_total_s,
-            condition=condition_of(context.crawl, target, context.before.get(target.url)),
-            named=named_origins_for(context.named, target),
-            answered=answered,
-            sent=sent,
-            paced=context.crawl.delay_ms > 0,
-        )
 
     def _identity(self, context: PackContext, host: str) -> Identity:
         return identity_of(context.crawl, host, self._settings.user_agent)
