@@ -11,6 +11,9 @@ NEWEST := $(CURDIR)/.local/newest
 # The tests that only compute: they start neither an emulator nor Node.
 COMPUTING := tests/unit tests/property tests/simulation
 
+# Container images set this variable. With it, every process of the tests compiles what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 SHELL         := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long check lint format typecheck pytest unit simulate mutants chaos bench \
