@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from orbweaver.adapters.dynamodb.backlog import PLACES_READ
 from orbweaver.adapters.dynamodb.hosts import later
 from orbweaver.budget.billing_units import Stage, Term, read_halves
-from orbweaver.frontier.backlog import BacklogState
+from orbweaver.frontier.backlog import Lease
 from orbweaver.politeness.host_schedule import (
     Host,
     Slots,
@@ -156,22 +156,27 @@ class Backlog:
                 insort(found.places, one.place)
                 found.packs[one.place], found.sizes[one.place] = one, size
 
-    async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
+    async def read(self, crawl: str, host: str, own: str = "") -> Lease:
         del crawl
         found = self._hosts.setdefault(host, _Waiting())
         self._look(found)
         waits = (place for place in found.places if place not in (found.out, own))
         first = next(waits, None)
         waiting = None if first is None else found.packs[first]
-        out = found.out if found.out in found.packs else ""
-        return BacklogState(edits=found.edits, in_flight=out, holder=found.by, first=waiting)
+        return Lease(
+            epoch=found.edits,
+            place=found.out,
+            is_held=found.out in found.packs,
+            holder=found.by,
+            first=waiting,
+        )
 
-    async def begin(self, beginning: LeaseRequest) -> bool:
-        """See the port. Always succeeds, because packs begin one after the other here."""
-        # The pack in flight and a check of its condition, in one transaction.
+    async def acquire(self, request: LeaseRequest) -> bool:
+        """See the port. Always succeeds, because packs start one after the other here."""
+        # The lease and a check of its condition, in one transaction.
         self._write(4)
-        found = self._hosts[beginning.host]
-        found.out, found.by, found.edits = beginning.place, beginning.holder, beginning.edits + 1
+        found = self._hosts[request.host]
+        found.out, found.by, found.edits = request.place, request.holder, request.epoch + 1
         return True
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
@@ -182,7 +187,7 @@ class Backlog:
         )
         return found.packs.get(place)
 
-    async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
+    async def release(self, crawl: str, host: str, place: str, by: str = "") -> None:
         found = self._hosts.setdefault(host, _Waiting())
         # Reads of missing items are billed, too.
         self._write(1)

@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack
+from orbweaver.frontier.backlog import Lease, LeaseRequest, WaitingPack
 from orbweaver.frontier.claims import Committed
 from orbweaver.frontier.journal import Ledger
 from tests.contract import samples
@@ -26,10 +26,10 @@ def waits(place: str, due_ms: int = 0) -> WaitingPack:
     return WaitingPack(place=place, body=f'{{"of": "{place} \U0001f578 \u00fc"}}', due_ms=due_ms)
 
 
-def begins(line: BacklogState, place: str, by: str = ONE, **more: str) -> LeaseRequest:
-    """Request to mark a place as in flight, unless the backlog has changed since `line`."""
+def begins(line: Lease, place: str, by: str = ONE, **more: str) -> LeaseRequest:
+    """Request the lease for a place, unless the lease has changed since `line`."""
     where = {"crawl": "shop-1", "host": HOST} | more
-    return LeaseRequest(edits=line.edits, place=place, holder=by, **where)
+    return LeaseRequest(epoch=line.epoch, place=place, holder=by, **where)
 
 
 FIRST, SECOND, THIRD = waits("0.000003.b"), waits("1.000001.c", due_ms=7_000), waits("1.000002.a")
@@ -37,7 +37,7 @@ FIRST, SECOND, THIRD = waits("0.000003.b"), waits("1.000001.c", due_ms=7_000), w
 
 async def test_look_returns_first_waiting_pack(world: World) -> None:
     backlog = world.container().backlog
-    assert await backlog.read("shop-1", HOST) == BacklogState(edits=0)
+    assert await backlog.read("shop-1", HOST) == Lease(epoch=0)
     await backlog.put("shop-1", HOST, [THIRD, SECOND])
     await backlog.put("shop-1", HOST, [FIRST])
     await backlog.put("shop-1", HOST, [])
@@ -47,7 +47,7 @@ async def test_look_returns_first_waiting_pack(world: World) -> None:
     assert (await other.read("shop-1", HOST, FIRST.place)).first == SECOND
     assert await other.get("shop-1", HOST, SECOND.place) == SECOND
     for _ in range(2):
-        await backlog.leave("shop-1", HOST, FIRST.place)
+        await backlog.release("shop-1", HOST, FIRST.place)
     assert (await other.read("shop-1", HOST)).first == SECOND
     assert await other.get("shop-1", HOST, FIRST.place) is None
 
@@ -58,10 +58,10 @@ async def test_backlogs_are_separate_per_crawl_and_host(world: World) -> None:
     await backlog.put("shop-1", f"{HOST}:81", [SECOND])
     await backlog.put("shop-12", HOST, [THIRD])
     line = await backlog.read("shop-1", HOST)
-    assert await backlog.begin(begins(line, FIRST.place))
-    assert await backlog.read("shop-1", f"{HOST}:81") == BacklogState(edits=0, first=SECOND)
-    assert await backlog.read("shop-12", HOST) == BacklogState(edits=0, first=THIRD)
-    assert await backlog.read("other-1", HOST) == BacklogState(edits=0)
+    assert await backlog.acquire(begins(line, FIRST.place))
+    assert await backlog.read("shop-1", f"{HOST}:81") == Lease(epoch=0, first=SECOND)
+    assert await backlog.read("shop-12", HOST) == Lease(epoch=0, first=THIRD)
+    assert await backlog.read("other-1", HOST) == Lease(epoch=0)
 
 
 async def test_repeated_put_changes_nothing(world: World) -> None:
@@ -69,9 +69,9 @@ async def test_repeated_put_changes_nothing(world: World) -> None:
     other = WaitingPack(place=FIRST.place, body="other", due_ms=9)
     await backlog.put("shop-1", HOST, [FIRST, other])
     line = await backlog.read("shop-1", HOST)
-    assert await backlog.begin(begins(line, FIRST.place))
+    assert await backlog.acquire(begins(line, FIRST.place))
     await world.container().backlog.put("shop-1", HOST, [other, SECOND])
-    expected = BacklogState(edits=1, in_flight=FIRST.place, holder=ONE, first=SECOND)
+    expected = Lease(epoch=1, is_held=True, place=FIRST.place, holder=ONE, first=SECOND)
     assert await backlog.read("shop-1", HOST) == expected
     assert await backlog.first_places("shop-1", HOST, 9) == (FIRST, SECOND)
 
@@ -80,26 +80,26 @@ async def test_left_place_is_not_in_flight(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND])
     line = await backlog.read("shop-1", HOST)
-    assert await backlog.begin(begins(line, FIRST.place))
-    expected = BacklogState(edits=1, in_flight=FIRST.place, holder=ONE, first=SECOND)
+    assert await backlog.acquire(begins(line, FIRST.place))
+    expected = Lease(epoch=1, is_held=True, place=FIRST.place, holder=ONE, first=SECOND)
     assert await backlog.read("shop-1", HOST, FIRST.place) == expected
-    await backlog.leave("shop-1", HOST, FIRST.place, TWO)
-    assert await backlog.read("shop-1", HOST) == BacklogState(edits=2, holder=TWO, first=SECOND)
+    await backlog.release("shop-1", HOST, FIRST.place, TWO)
+    assert await backlog.read("shop-1", HOST) == Lease(epoch=2, holder=TWO, first=SECOND)
     await backlog.put("shop-1", HOST, [FIRST])
-    assert await backlog.read("shop-1", HOST) == BacklogState(edits=2, holder=TWO, first=FIRST)
+    assert await backlog.read("shop-1", HOST) == Lease(epoch=2, holder=TWO, first=FIRST)
 
 
 async def test_forget_keeps_places_in_flight(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND, THIRD])
     line = await backlog.read("shop-1", HOST)
-    assert await backlog.begin(begins(line, SECOND.place))
+    assert await backlog.acquire(begins(line, SECOND.place))
     for _ in range(2):
         await backlog.forget("shop-1", HOST, FIRST.place)
-    expected = BacklogState(edits=1, in_flight=SECOND.place, holder=ONE, first=THIRD)
+    expected = Lease(epoch=1, is_held=True, place=SECOND.place, holder=ONE, first=THIRD)
     assert await backlog.read("shop-1", HOST) == expected
     await backlog.forget("shop-1", HOST, SECOND.place)
-    expected = BacklogState(edits=1, released=SECOND.place, holder=ONE, first=THIRD)
+    expected = Lease(epoch=1, place=SECOND.place, holder=ONE, first=THIRD)
     assert await backlog.read("shop-1", HOST) == expected
 
 
@@ -107,27 +107,27 @@ async def test_begin_of_left_pack_reports_it_as_left(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND])
     line = await backlog.read("shop-1", HOST)
-    await backlog.leave("shop-1", HOST, FIRST.place, TWO)
-    assert await backlog.begin(begins(line, FIRST.place))
-    expected = BacklogState(edits=1, released=FIRST.place, holder=ONE, first=SECOND)
+    await backlog.release("shop-1", HOST, FIRST.place, TWO)
+    assert await backlog.acquire(begins(line, FIRST.place))
+    expected = Lease(epoch=1, place=FIRST.place, holder=ONE, first=SECOND)
     assert await backlog.read("shop-1", HOST) == expected
 
 
 async def test_begin_without_place_leaves_no_pack_in_flight(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST])
-    assert await backlog.begin(begins(await backlog.read("shop-1", HOST), FIRST.place))
-    assert await backlog.begin(begins(await backlog.read("shop-1", HOST), "", ""))
-    assert await backlog.read("shop-1", HOST) == BacklogState(edits=2, first=FIRST)
+    assert await backlog.acquire(begins(await backlog.read("shop-1", HOST), FIRST.place))
+    assert await backlog.acquire(begins(await backlog.read("shop-1", HOST), "", ""))
+    assert await backlog.read("shop-1", HOST) == Lease(epoch=2, first=FIRST)
 
 
 async def test_pack_in_flight_stays_visible_behind_later_ones(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [THIRD, waits("2")])
     line = await backlog.read("shop-1", HOST)
-    assert await backlog.begin(begins(line, THIRD.place))
+    assert await backlog.acquire(begins(line, THIRD.place))
     await backlog.put("shop-1", HOST, [waits(f"0.{place:02}") for place in range(30)])
-    expected = BacklogState(edits=1, in_flight=THIRD.place, holder=ONE, first=waits("0.00"))
+    expected = Lease(epoch=1, is_held=True, place=THIRD.place, holder=ONE, first=waits("0.00"))
     assert await world.container().backlog.read("shop-1", HOST) == expected
 
 
@@ -136,12 +136,12 @@ async def test_concurrent_containers_begin_one_pack(world: World) -> None:
     line = await world.container().backlog.read("shop-1", HOST)
     begun = await asyncio.gather(
         *(
-            world.container().backlog.begin(begins(line, FIRST.place, pack))
+            world.container().backlog.acquire(begins(line, FIRST.place, pack))
             for pack in samples.pack_ids(12)
         )
     )
     assert sum(begun) == 1
-    assert (await world.container().backlog.read("shop-1", HOST)).edits == 1
+    assert (await world.container().backlog.read("shop-1", HOST)).epoch == 1
 
 
 async def test_late_delivery_of_sent_pack_is_refused(world: World) -> None:
@@ -153,8 +153,8 @@ async def test_late_delivery_of_sent_pack_is_refused(world: World) -> None:
     assert await container.packs.commit(crawl, ledger, {}) == Committed()
     asked = begins(line, FIRST.place, crawl=crawl.id, unsent=ONE)
     await container.packs.sent(ONE)
-    assert not await world.container().backlog.begin(asked)
-    assert await world.container().backlog.begin(replace(asked, unsent=TWO))
+    assert not await world.container().backlog.acquire(asked)
+    assert await world.container().backlog.acquire(replace(asked, unsent=TWO))
 
 
 async def test_backlog_takes_longest_names_and_many_places(world: World) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack
+from orbweaver.frontier.backlog import Lease, LeaseRequest, WaitingPack
 from tests.memory.world import Gated, write_line
 
 
@@ -19,16 +19,16 @@ class MemoryBacklog(Gated):
                 lambda one=one: self._world.backlog[crawl, host].setdefault(one.place, one),  # type: ignore[misc]
             )
 
-    async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
+    async def read(self, crawl: str, host: str, own: str = "") -> Lease:
         return await self._do("backlog.look", lambda: self._look(crawl, host, own))
 
-    async def begin(self, beginning: LeaseRequest) -> bool:
+    async def acquire(self, request: LeaseRequest) -> bool:
         def transact() -> bool:
-            world, key = self._world, (beginning.crawl, beginning.host)
-            ledger = world.ledgers.get(beginning.unsent)
-            if world.out[key].edits != beginning.edits or (ledger and ledger.sent):
+            world, key = self._world, (request.crawl, request.host)
+            ledger = world.ledgers.get(request.unsent)
+            if world.out[key].epoch != request.epoch or (ledger and ledger.sent):
                 return False
-            write_line(world, beginning)
+            write_line(world, request)
             return True
 
         return await self._do("backlog.begin", transact)
@@ -39,11 +39,11 @@ class MemoryBacklog(Gated):
     async def forget(self, crawl: str, host: str, place: str) -> None:
         await self._do("backlog.leave", lambda: self._world.backlog[crawl, host].pop(place, None))
 
-    async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
+    async def release(self, crawl: str, host: str, place: str, by: str = "") -> None:
         def clear() -> None:
             line = self._world.out[crawl, host]
-            if line.in_flight == place:
-                self._world.out[crawl, host] = BacklogState(edits=line.edits + 1, holder=by)
+            if line.place == place:
+                self._world.out[crawl, host] = Lease(epoch=line.epoch + 1, holder=by)
 
         await self._do("backlog.clear", clear)
         await self.forget(crawl, host, place)
@@ -64,12 +64,10 @@ class MemoryBacklog(Gated):
 
         return await self._do("backlog.note_sent", note)
 
-    def _look(self, crawl: str, host: str, own: str) -> BacklogState:
+    def _look(self, crawl: str, host: str, own: str) -> Lease:
         places, line = self._world.backlog[crawl, host], self._world.out[crawl, host]
-        waits = sorted(places.keys() - {line.in_flight, own})
+        waits = sorted(places.keys() - {line.place, own})
         seen = tuple(places[place] for place in waits)
-        self._world.looked.setdefault((crawl, host, line.edits), seen)
+        self._world.looked.setdefault((crawl, host, line.epoch), seen)
         first = seen[0] if seen else None
-        if line.in_flight not in places:
-            line = replace(line, in_flight="", released=line.in_flight)
-        return replace(line, first=first)
+        return replace(line, is_held=line.place in places, first=first)

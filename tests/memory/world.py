@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 from orbweaver.budget.budget_rules import BudgetState
 from orbweaver.control.schedule import Scheduled
 from orbweaver.exporting.manifest import Manifest
-from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack
+from orbweaver.frontier.backlog import Lease, LeaseRequest, WaitingPack
 from orbweaver.frontier.claims import UnreadableCrawl
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import MessageSource
@@ -119,8 +119,8 @@ class World:
     # Waiting packs at the first read of an edit number, and the pack chosen then.
     looked: dict[tuple[str, str, int], tuple[WaitingPack, ...]] = field(default_factory=dict)
     taken: list[tuple[WaitingPack, tuple[WaitingPack, ...]]] = field(default_factory=list)
-    out: dict[tuple[str, str], BacklogState] = field(
-        default_factory=lambda: defaultdict(lambda: BacklogState(edits=0))
+    out: dict[tuple[str, str], Lease] = field(
+        default_factory=lambda: defaultdict(lambda: Lease(epoch=0))
     )
     sent: list[Mail] = field(default_factory=list)
     buried: list[Mail] = field(default_factory=list)
@@ -176,21 +176,19 @@ class World:
             del self.claims[key]
 
 
-def write_line(world: World, beginning: LeaseRequest) -> None:
+def write_line(world: World, request: LeaseRequest) -> None:
     """Store the pack (batch of URLs) in flight, and record the choice."""
-    key = (beginning.crawl, beginning.host)
+    key = (request.crawl, request.host)
     standing = world.backlog[key]
-    looked = world.looked.get((*key, beginning.edits), ())
+    looked = world.looked.get((*key, request.epoch), ())
     # A committed pack is about to leave.
     waited = [
         one
         for one in looked
         if one.place in standing and json.loads(one.body).get("pack") not in world.ledgers
     ]
-    world.taken += [(one, tuple(waited)) for one in looked if one.place == beginning.place]
-    world.out[key] = BacklogState(
-        edits=beginning.edits + 1, in_flight=beginning.place, holder=beginning.holder
-    )
+    world.taken += [(one, tuple(waited)) for one in looked if one.place == request.place]
+    world.out[key] = Lease(epoch=request.epoch + 1, place=request.place, holder=request.holder)
 
 
 class Gated:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.backlog import BacklogState, waiting_of, with_place
+from orbweaver.frontier.backlog import Lease, waiting_of, with_place
 from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Pack, SeedsMessage, decode, encode, seeds_of
 from orbweaver.model.crawl import Crawl, State, run_id
@@ -244,7 +244,7 @@ def _queue_big(contest: Contest, cloud: Cloud) -> None:
             if place:
                 continue
             pack = with_place(pack)
-            cloud.world.out[key] = BacklogState(edits=1, in_flight=pack.place, holder="seeds")
+            cloud.world.out[key] = Lease(epoch=1, place=pack.place, holder="seeds")
         cloud.drop(encode(pack))
 
 

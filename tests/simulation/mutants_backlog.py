@@ -9,6 +9,8 @@ from orbweaver.frontier import backlog as values
 from orbweaver.frontier.journal import Ledger, outbox
 from orbweaver.frontier.messages import Pack, decode, encode
 from orbweaver.worker import apply_journal, batch, succession
+from orbweaver.worker import lease as lease_rules
+from orbweaver.worker.lease import Rest
 from orbweaver.worker.pack import Delivery
 from tests.memory.backlog import MemoryBacklog
 from tests.simulation.mutant import cancelled, mutants
@@ -38,7 +40,7 @@ async def _last_lost(self: Any, crawl: str, host: str, waiting: Any) -> None:
 async def _nothing_out(self: Any, crawl: str, host: str, own: str = "") -> Any:
     """Read a backlog with no pack in flight."""
     line = await _WHOLE_LOOK(self, crawl, host, own)
-    return replace(line, in_flight="", holder="")
+    return replace(line, place="", is_held=False, holder="")
 
 
 async def _put_before(
@@ -56,7 +58,7 @@ async def _last_first(self: Any, crawl: str, host: str, own: str = "") -> Any:
     """Read a backlog from its end."""
     line = await _WHOLE_LOOK(self, crawl, host, own)
     places = self._world.backlog[crawl, host]
-    waits = sorted(places.keys() - {line.in_flight, own})
+    waits = sorted(places.keys() - {line.place, own})
     return replace(line, first=places[waits[-1]] if waits else None)
 
 
@@ -95,11 +97,11 @@ async def _without_a_message(
         await _WHOLE_SEND(self, crawl, found, round_, least_s, again=again)
 
 
-async def _not_sent_again(self: Any, crawl: Any, host: str, beginner: Any) -> None:
+def _not_sent_again(lease: Any, asker: Any) -> Any:
     """Do not resend an earlier delivery's first packs."""
-    line = await self._backlog.read(crawl.id, host)
-    if line.holder not in beginner.names:
-        await _WHOLE_BEGINNING(self, crawl, host, beginner)
+    if lease.holder in (asker.pack, f"copy/{asker.pack}"):
+        return Rest.LEAVE
+    return _WHOLE_STEP(lease, asker)
 
 
 async def _unrecalled(self: Any, pack: Any, round_: Any) -> Any:
@@ -110,9 +112,8 @@ async def _unrecalled(self: Any, pack: Any, round_: Any) -> Any:
 
 _WHOLE_PUT = MemoryBacklog.__dict__["put"]
 _WHOLE_LOOK = MemoryBacklog.__dict__["read"]
-_WHOLE_BEGIN = MemoryBacklog.__dict__["begin"]
 _WHOLE_COMMIT = apply_journal.JournalApplier.__dict__["_commit"]
-_WHOLE_BEGINNING = SUCCESSION.__dict__["_begin"]
+_WHOLE_STEP = lease_rules.step_of
 _WHOLE_SEND = SUCCESSION.__dict__["_send"]
 _WHOLE_WAITING = values.waiting_of
 APPLIER = apply_journal.JournalApplier
@@ -125,8 +126,8 @@ MUTANTS = (
         ("the last is taken first", MemoryBacklog, "read", _last_first),
         ("depth left out of the order", values, "with_place", _by_age),
         ("priority lost in the backlog", values, "with_place", _without_priority),
-        ("a place never left", MemoryBacklog, "leave", _nothing),
-        ("what was begun not sent again", SUCCESSION, "_begin", _not_sent_again),
+        ("a place never left", MemoryBacklog, "release", _nothing),
+        ("what was begun not sent again", succession, "step_of", _not_sent_again),
         ("what is out not read", MemoryBacklog, "get", _nothing),
         ("taken on without a message", SUCCESSION, "_send", _without_a_message),
         ("taken on though it is committed", batch.Worker, "take_on", _unrecalled),

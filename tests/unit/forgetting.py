@@ -19,7 +19,7 @@ from orbweaver.exporting.formats import writer
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
 from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc
-from orbweaver.frontier.backlog import BacklogState, WaitingPack
+from orbweaver.frontier.backlog import Lease, WaitingPack
 from orbweaver.frontier.body_file import Kept, Segment, with_body_place
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import Pack, SeedsMessage, encode
@@ -124,7 +124,7 @@ def fill(world: World, folder: Path) -> None:
     for place in ("1.p3", "1.p4"):
         body = encode(replace(pack, id=place.partition(".")[2], place=place))
         world.backlog[ENDED.id, SITE][place] = WaitingPack(place=place, body=body)
-    world.out[ENDED.id, SITE] = BacklogState(edits=1, in_flight="1.p3", holder="p0")
+    world.out[ENDED.id, SITE] = Lease(epoch=1, place="1.p3", holder="p0")
     world.sent += [Mail(body=encode(pack)), Mail(body=encode(seeds)), Mail(body=URL)]
     world.buried += [Mail(body=encode(pack), reason="crashed"), Mail(body=encode(seeds))]
     export(world, folder, records)

@@ -44,56 +44,54 @@ class WaitingPack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BacklogState:
-    """State of a host's backlog: the pack in flight, and the first waiting pack.
+class Lease:
+    """A host's lease (worker/lease.py), and the first waiting pack.
 
-    `in_flight` is the place of the pack in flight, `holder` the name under which it was started.
-    `edits` counts changes of `in_flight`, for conditional writes. `released` is a place that is
-    recorded as in flight although its pack was removed. In this case, no pack is in flight.
+    `holder` acquired the lease for the pack at `place`. `epoch` counts changes, for conditional
+    writes. `is_held` means that this pack still exists, so it is in flight.
     """
 
-    edits: int
-    in_flight: str = ""
-    released: str = ""
+    epoch: int
+    place: str = ""
+    is_held: bool = False
     holder: str = ""
     first: WaitingPack | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRequest:
-    """Request to record `place` as in flight under the name `holder`. Empty place: no pack.
+    """Request to acquire a lease for the pack at `place`. Without a place: to release it.
 
-    It succeeds only if `edits` is unchanged and no place is in flight. If `unsent` is given, that
-    pack must not be recorded as sent (`Packs.sent`).
+    It succeeds only if the lease is still in the epoch `epoch`. If `unsent` is given, that pack
+    must not be recorded as sent (`Packs.sent`).
     """
 
     crawl: str
     host: str
-    edits: int
+    epoch: int
     place: str = ""
     holder: str = ""
     unsent: str = ""
 
 
-# A delivery that starts the host's next pack records its own pack as the holder before it sends. So
-# a pack in flight is on the queue, or the holder's message will send it. A stuck worker blocks no
-# pack. A slow worker can add a pack again that is already done. This copy is sent like any other
-# pack, and its delivery ends because the commit record exists. Otherwise the copy remains until it
-# expires.
+# A delivery acquires the lease before it sends the next pack. So a pack in flight is on the queue,
+# or the holder's message will send it. A stuck worker blocks no pack. A slow worker can add a pack
+# again that is already done. This copy is sent like any other pack, and its delivery ends because
+# the commit record exists. Otherwise the copy remains until it expires.
 class Backlog(Protocol):
     """Stores packs that wait for their hosts, by crawl, host and place (sort key)."""
 
     async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
         """Add packs. An existing place is not overwritten, even if its pack is in flight."""
 
-    async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
-        """Read the state of a host's backlog. The first waiting pack is never the one at `own`.
+    async def read(self, crawl: str, host: str, own: str = "") -> Lease:
+        """Read a host's lease, and its first waiting pack except the one at `own`.
 
         The result includes all packs whose `put` call has returned.
         """
 
-    async def begin(self, beginning: LeaseRequest) -> bool:
-        """Record a place as in flight. Return False, without a write, if a condition fails."""
+    async def acquire(self, request: LeaseRequest) -> bool:
+        """Change a host's lease. Return False, without a write, if a condition fails."""
 
     async def get(self, crawl: str, host: str, place: str) -> WaitingPack | None:
         """Read the pack at a place, strongly consistent. Return None if it was removed."""
@@ -101,11 +99,11 @@ class Backlog(Protocol):
     async def forget(self, crawl: str, host: str, place: str) -> None:
         """Remove the pack at a place. The pack is done and not in flight."""
 
-    async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
+    async def release(self, crawl: str, host: str, place: str, by: str = "") -> None:
         """Remove the pack at a place. The pack is done.
 
-        If the pack is in flight, first record that none is, with `by` as the holder. So a place
-        that is recorded as in flight always exists.
+        If the pack is in flight, first release the lease, with `by` as the holder. So the pack of a
+        lease always exists.
         """
 
     async def first_places(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:

@@ -25,6 +25,7 @@ interfaces (ports) only. Each module calls only modules below it in this list.
     link_dedup         drop links that need no claim
     apply_journal      claim, store, commit, send, finish
     succession         keep one pack of each host in flight in a crawl with a delay
+    lease              decide which delivery may start, resend or release a host's pack
     host_claims        pass known claims of a host to other containers in files
     rounds             length of an invocation, and packs started before their message arrives
     shutdown           stop early when the worker must end

@@ -1,7 +1,9 @@
 """Keep one pack (message with up to 25 URLs) of each host in flight, in a crawl with a delay.
 
-The host's other packs wait in its backlog (frontier/backlog.py). Packs of deferred links (late
-packs) wait in a backlog of the crawl. They are sent when few URLs are in flight.
+The host's other packs wait in its backlog (frontier/backlog.py). A delivery that starts the next
+pack first acquires the host's lease (worker/lease.py), and sends the pack afterwards. Packs of
+deferred links (late packs) wait in a backlog of the crawl. They are sent when few URLs are in
+flight.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from math import ceil
 
 from orbweaver.frontier.backlog import (
     Backlog,
-    BacklogState,
+    Lease,
     LeaseRequest,
     WaitingPack,
     host_to_wait_for,
@@ -32,6 +34,7 @@ from orbweaver.model.ports import Clock
 from orbweaver.model.slices import SLICE_PACKS
 from orbweaver.model.turns import slices
 from orbweaver.model.url import host_of
+from orbweaver.worker.lease import Asker, HandOver, Phase, ResendPack, Rest, StartPack, step_of
 from orbweaver.worker.rounds import Round
 
 # Number of packs of a finished crawl that are removed at a time.
@@ -77,24 +80,6 @@ def place_of_message(message: Pack | SeedsMessage) -> PackPlace:
     return PackPlace(host=host_of(message.targets[0].url), place=message.place)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _LeaseHolder:
-    """Identity under which a host's next pack is started. The first of `names` is recorded.
-
-    A pack that was started under any of `names` counts as started by this identity. The identity
-    may start a pack if none is in flight, as long as the pack `unsent` is not recorded as sent.
-    Without `unsent`, it may start one in two cases only: `names` or `other` changed the backlog
-    last, or `place` is recorded as in flight but was removed.
-    """
-
-    names: tuple[str, ...]
-    other: str = ""
-    place: str = ""
-    unsent: str = ""
-    round_: Round | None = None
-    least_s: int = 0
-
-
 class Succession:
     """Keeps one pack of each host in flight, and the host's other packs in backlogs."""
 
@@ -112,12 +97,12 @@ class Succession:
         # delivery of the current pack's message repeats this.
         if not pack.place or not round_.accepts_more(crawl.id):
             return False
-        line = await self._backlog.read(crawl.id, host_of(pack.targets[0].url), pack.place)
-        if line.first is None or (
-            line.in_flight not in ("", pack.place) and not round_.has_taken(pack)
+        lease = await self._backlog.read(crawl.id, host_of(pack.targets[0].url), pack.place)
+        if lease.first is None or (
+            _is_held_by_other(lease, pack.place) and not round_.has_taken(pack)
         ):
             return False
-        following = self._outgoing(line.first)
+        following = self._outgoing(lease.first)
         if following.delay_s > SOON_S or not round_.accepts(following.pack):
             return False
         round_.take_on(following.pack, after=pack.id)
@@ -150,13 +135,14 @@ class Succession:
         for host, packs in waiting.items():
             async for part in slices(packs, SLICE_PACKS):
                 await self._backlog.put(crawl.id, host, part)
-        names = (ledger.pack, _copy(ledger.pack))
+        asker = Asker(pack=ledger.pack, phase=Phase.UNSENT)
         hosts = [*waiting, *filter(None, [own.host])]
         for host, least_s in _free_s(outgoing, hosts).items():
-            holder = _LeaseHolder(names=names, unsent=ledger.pack, round_=round_, least_s=least_s)
-            handed_over = host == own.host and await self._hand_over(crawl, own, holder)
+            handed_over = host == own.host and await self._hand_over(
+                crawl, host, replace(asker, place=own.place), round_, least_s
+            )
             if not handed_over:
-                await self._begin(crawl, host, holder)
+                await self._begin(crawl, host, asker, round_, least_s)
         # Every later delivery repeats this, until the pack is recorded as sent.
         return bool(outgoing) or bool(backlog_place.place)
 
@@ -186,29 +172,28 @@ class Succession:
         """
         if not backlog_place.place:
             return
-        name = _copy(pack_id)
+        asker = Asker(
+            pack=pack_id, phase=Phase.DEAD if last else Phase.DONE, place=backlog_place.place
+        )
         # Another delivery may have stored the committed pack again.
-        if await self._backlog.get(crawl.id, backlog_place.host, backlog_place.place) is not None:
-            await self._backlog.leave(crawl.id, backlog_place.host, backlog_place.place, name)
-        if backlog_place.host == LANE:
-            return  # a late pack does not start the next one
-        names = (name, pack_id) if last else (name,)
-        holder = _LeaseHolder(names=names, other=pack_id, place=backlog_place.place)
-        await self._begin(crawl, backlog_place.host, holder)
+        if await self._backlog.get(crawl.id, backlog_place.host, asker.place) is not None:
+            await self._backlog.release(crawl.id, backlog_place.host, asker.place, asker.holder)
+        if backlog_place.host != LANE:  # a late pack does not start the next one
+            await self._begin(crawl, backlog_place.host, asker)
 
-    async def _hand_over(self, crawl: Crawl, own: PackPlace, holder: _LeaseHolder) -> bool:
-        """Replace the pack at `own` by the host's next pack. Return False if there is none."""
-        name = holder.names[0]
-        line = await self._backlog.read(crawl.id, own.host, own.place)
-        if line.in_flight == own.place and line.first is not None:
-            beginning = _lease_request(crawl, own.host, line, line.first, holder)
+    async def _hand_over(
+        self, crawl: Crawl, host: str, asker: Asker, round_: Round | None, least_s: int
+    ) -> bool:
+        """Replace the asker's pack by the host's next pack. Return False if there is none."""
+        lease = await self._backlog.read(crawl.id, host, asker.place)
+        match step_of(lease, asker):
             # This is one write, because between two writes another worker could start the next
             # pack.
-            if await self._backlog.begin(beginning):
-                await self._backlog.forget(crawl.id, own.host, own.place)
-                await self._send(crawl, line.first, holder.round_, holder.least_s)
+            case HandOver(pack) if await self._acquire(crawl, host, lease, asker, pack):
+                await self._backlog.forget(crawl.id, host, asker.place)
+                await self._send(crawl, pack, round_, least_s)
                 return True
-        await self._backlog.leave(crawl.id, own.host, own.place, name)
+        await self._backlog.release(crawl.id, host, asker.place, asker.holder)
         return False
 
     async def put_late(self, crawl: Crawl, packs: Sequence[Pack]) -> None:
@@ -256,8 +241,8 @@ class Succession:
 
     async def is_idle(self, crawl: Crawl, host: str, own: str = "") -> bool:
         """Return True if a host has no pack in flight and no waiting pack, except at `own`."""
-        line = await self._backlog.read(crawl.id, host, own)
-        return line.first is None and line.in_flight in ("", own)
+        lease = await self._backlog.read(crawl.id, host, own)
+        return lease.first is None and not _is_held_by_other(lease, own)
 
     async def send_late_to(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
         """Send a host's first pack of deferred links with a band (rank) of at most `band_max`.
@@ -276,35 +261,53 @@ class Succession:
                 return True
         return False
 
-    async def _begin(self, crawl: Crawl, host: str, holder: _LeaseHolder) -> None:
-        """Start a host's first pack if none is in flight.
-
-        If `holder` started the pack in flight, resend it, because it may never have been sent.
-        """
+    async def _begin(
+        self,
+        crawl: Crawl,
+        host: str,
+        asker: Asker,
+        round_: Round | None = None,
+        least_s: int = 0,
+    ) -> None:
+        """Start or resend a host's pack, if the lease allows that."""
         refused = -1
         for _ in range(TRIES):
-            line = await self._backlog.read(crawl.id, host)
-            # Another delivery may have started a pack, and ended before it sent the pack.
-            mine = _changed_last(line, holder)
-            again = bool(line.in_flight) and mine
-            if again:
-                found = await self._backlog.get(crawl.id, host, line.in_flight)
-            elif line.in_flight or line.edits == refused or not (holder.unsent or mine):
-                return  # a pack is in flight, or another delivery has started one
-            else:
-                found = line.first
-                if found is None and holder.unsent:
+            lease = await self._backlog.read(crawl.id, host)
+            match step_of(lease, asker):
+                case ResendPack(place):
+                    found = await self._backlog.get(crawl.id, host, place)
+                    if found is not None:
+                        await self._send(crawl, found, round_, least_s, again=True)
+                        return
+                case Rest.LEAVE:
                     return
-                beginning = _lease_request(crawl, host, line, found, holder)
-                if not await self._backlog.begin(beginning):
-                    found, refused = None, line.edits
-            if found is not None:
-                await self._send(crawl, found, holder.round_, holder.least_s, again=again)
-                return
-        raise Transient(f"what is out of {host} was changed {TRIES} times")
+                case _ if lease.epoch == refused:
+                    return  # the lease is unchanged, so the ledger refused it: the outbox was sent
+                case StartPack(pack) if await self._acquire(crawl, host, lease, asker, pack):
+                    await self._send(crawl, pack, round_, least_s)
+                    return
+                case Rest.RELEASE if await self._acquire(crawl, host, lease, asker, None):
+                    pass
+                case _:
+                    refused = lease.epoch
+        raise Transient(f"the lease of {host} was changed {TRIES} times")
+
+    async def _acquire(
+        self, crawl: Crawl, host: str, lease: Lease, asker: Asker, pack: WaitingPack | None
+    ) -> bool:
+        return await self._backlog.acquire(
+            LeaseRequest(
+                crawl=crawl.id,
+                host=host,
+                epoch=lease.epoch,
+                place="" if pack is None else pack.place,
+                holder="" if pack is None else asker.holder,
+                unsent=asker.unsent,
+            )
+        )
 
     async def leave(self, pack: Pack) -> None:
-        await self._backlog.leave(pack.crawl, host_of(pack.targets[0].url), pack.place)
+        await self._backlog.release(pack.crawl, host_of(pack.targets[0].url), pack.place)
 
     async def waiting_packs(self, pack: Pack) -> tuple[Pack, ...]:
         host = host_of(pack.targets[0].url)
@@ -368,26 +371,8 @@ def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
     return abs(now_ms - waiting.sent_at_ms) < SENT_LATE_MS
 
 
-def _changed_last(line: BacklogState, holder: _LeaseHolder) -> bool:
-    """Return True if deliveries of the holder's pack made the last change of a host's backlog."""
-    if line.holder in holder.names:
-        return True  # they started the pack in flight
-    if line.released and line.released == holder.place:
-        return True  # they removed the holder's place
-    return not line.in_flight and line.holder == holder.other != ""
-
-
-def _lease_request(
-    crawl: Crawl, host: str, line: BacklogState, first: WaitingPack | None, holder: _LeaseHolder
-) -> LeaseRequest:
-    return LeaseRequest(
-        crawl=crawl.id,
-        host=host,
-        edits=line.edits,
-        place="" if first is None else first.place,
-        holder="" if first is None else holder.names[0],
-        unsent=holder.unsent,
-    )
+def _is_held_by_other(lease: Lease, own: str) -> bool:
+    return lease.is_held and lease.place != own
 
 
 def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:
@@ -412,8 +397,3 @@ def _free_s(outgoing: Sequence[OutgoingPack], hosts: Sequence[str]) -> dict[str,
         if host in free_s and one.delay_s > SOON_S:
             free_s[host] = max(free_s[host], one.delay_s)
     return free_s
-
-
-def _copy(pack_id: str) -> str:
-    """Return the name of a delivery that only finishes or drops its pack."""
-    return f"copy/{pack_id}"

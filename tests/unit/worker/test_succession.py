@@ -144,7 +144,7 @@ async def test_late_delivery_of_sent_pack_begins_no_other() -> None:
     ledger = await host.end(one)
     await MemoryPacks(host.world).sent(one.id)
     await host.put(other)
-    await MemoryBacklog(host.world).leave(POLITE.id, SITE, with_place(other).place)
+    await MemoryBacklog(host.world).release(POLITE.id, SITE, with_place(other).place)
     await MemoryBacklog(host.world).put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
     await host.succession.send(POLITE, ledger, (), place_of_message(with_place(one)))
     assert host.ids == [one.id, other.id]
@@ -168,8 +168,8 @@ async def test_copy_sent_in_vain_releases_next_pack() -> None:
     backlog = MemoryBacklog(host.world)
     line = await backlog.read(POLITE.id, SITE)
     place = with_place(one).place
-    vain = LeaseRequest(crawl=POLITE.id, host=SITE, edits=line.edits, place=place, holder=ROOT)
-    assert await backlog.begin(vain)
+    vain = LeaseRequest(crawl=POLITE.id, host=SITE, epoch=line.epoch, place=place, holder=ROOT)
+    assert await backlog.acquire(vain)
     await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
     for _ in range(2):
         await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
@@ -186,7 +186,7 @@ async def test_pack_left_while_sent_in_vain_releases_next() -> None:
     assert host.ids == [one.id, other.id, one.id], "it goes out a second time"
     backlog = MemoryBacklog(host.world)
     await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=third), 0)])
-    await backlog.leave(POLITE.id, SITE, with_place(one).place, one.id)
+    await backlog.release(POLITE.id, SITE, with_place(one).place, one.id)
     await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     assert host.ids == [one.id, other.id, one.id, third.id]
 
@@ -206,9 +206,9 @@ async def test_last_delivery_sends_pack_begun_before() -> None:
     await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     backlog = MemoryBacklog(host.world)
     await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
-    edits, place = (await backlog.read(POLITE.id, SITE)).edits, with_place(other).place
-    begun = LeaseRequest(crawl=POLITE.id, host=SITE, edits=edits, place=place, holder=one.id)
-    assert await backlog.begin(begun)
+    epoch, place = (await backlog.read(POLITE.id, SITE)).epoch, with_place(other).place
+    begun = LeaseRequest(crawl=POLITE.id, host=SITE, epoch=epoch, place=place, holder=one.id)
+    assert await backlog.acquire(begun)
     await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     assert host.ids == [one.id], "its commit may still send it"
     await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)), last=True)
@@ -219,11 +219,11 @@ async def test_pack_begun_by_copy_is_sent_again() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     backlog, copy = MemoryBacklog(host.world), f"copy/{one.id}"
-    await backlog.leave(POLITE.id, SITE, with_place(one).place, copy)
+    await backlog.release(POLITE.id, SITE, with_place(one).place, copy)
     await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
-    edits, place = (await backlog.read(POLITE.id, SITE)).edits, with_place(other).place
-    begun = LeaseRequest(crawl=POLITE.id, host=SITE, edits=edits, place=place, holder=copy)
-    assert await backlog.begin(begun)
+    epoch, place = (await backlog.read(POLITE.id, SITE)).epoch, with_place(other).place
+    begun = LeaseRequest(crawl=POLITE.id, host=SITE, epoch=epoch, place=place, holder=copy)
+    assert await backlog.acquire(begun)
     await host.end(one)
     assert host.ids == [one.id, other.id]
 

@@ -23,7 +23,7 @@ from orbweaver.adapters.dynamodb.table import (
     query_request,
     to_item,
 )
-from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack, kept_s
+from orbweaver.frontier.backlog import Lease, LeaseRequest, WaitingPack, kept_s
 from orbweaver.model.url import url_hash
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class DynamoBacklog:
         ]
         await self._dynamo.insert_many(self._packs, items)
 
-    async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
+    async def read(self, crawl: str, host: str, own: str = "") -> Lease:
         key = backlog_key(crawl, host)
         values, most = {":k": key}, 1 + PLACES_READ
         query = query_request(self._packs, "#k = :k", values, ConsistentRead=True, Limit=most)
@@ -69,20 +69,20 @@ class DynamoBacklog:
             behind = [{"k": key, "part": out}]
             places |= _by_part(await self._dynamo.get_many(self._packs, behind, consistent=True))
         first = min((place for place in places if place not in (out, own)), default=None)
-        return BacklogState(
-            edits=line["edits"],
-            in_flight=out if out in places else "",
-            released=out if out not in places else "",
+        return Lease(
+            epoch=line["edits"],
+            place=out,
+            is_held=out in places,
             holder=line.get("by", ""),
             first=None if first is None else _waiting(places[first]),
         )
 
-    async def begin(self, beginning: LeaseRequest) -> bool:
-        actions = [self._line_put(beginning)]
-        if beginning.unsent:
+    async def acquire(self, request: LeaseRequest) -> bool:
+        actions = [self._lease_put(request)]
+        if request.unsent:
             unsent = {
                 "TableName": self._packs,
-                "Key": to_item({"k": beginning.unsent, "part": LEDGER}),
+                "Key": to_item({"k": request.unsent, "part": LEDGER}),
                 "ConditionExpression": "attribute_not_exists(#sent)",
             }
             actions.append({"ConditionCheck": unsent})
@@ -100,7 +100,7 @@ class DynamoBacklog:
     async def forget(self, crawl: str, host: str, place: str) -> None:
         await self._dynamo.delete(self._packs, {"k": backlog_key(crawl, host), "part": place})
 
-    async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
+    async def release(self, crawl: str, host: str, place: str, by: str = "") -> None:
         values: dict[str, Any] = {":one": 1, ":place": place}
         named, unnamed = "", ", #by"
         if by:
@@ -148,18 +148,18 @@ class DynamoBacklog:
             return False
         return True
 
-    def _line_put(self, beginning: LeaseRequest) -> Item:
-        """Return a Put of a host's pack in flight. Its condition: the item has not changed."""
+    def _lease_put(self, request: LeaseRequest) -> Item:
+        """Return a Put of a host's lease. Its condition: the item has not changed."""
         fields = {
-            "k": backlog_key(beginning.crawl, beginning.host),
+            "k": backlog_key(request.crawl, request.host),
             "part": OUT,
-            **_without_empty({"out": beginning.place, "by": beginning.holder}),
-            "edits": beginning.edits + 1,
-            "expires_at": self._clock.now_ms() // 1000 + kept_s(beginning.host),
+            **_without_empty({"out": request.place, "by": request.holder}),
+            "edits": request.epoch + 1,
+            "expires_at": self._clock.now_ms() // 1000 + kept_s(request.host),
         }
-        if not beginning.edits:
+        if not request.epoch:
             return {"Put": put_request(self._packs, fields, "attribute_not_exists(#k)")}
-        edits = {":edits": beginning.edits}
+        edits = {":edits": request.epoch}
         return {"Put": put_request(self._packs, fields, "#edits = :edits", edits)}
 
 

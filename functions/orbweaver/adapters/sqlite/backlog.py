@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.sqlite.store import put
-from orbweaver.frontier.backlog import BacklogState, LeaseRequest, WaitingPack, kept_s
+from orbweaver.frontier.backlog import Lease, LeaseRequest, WaitingPack, kept_s
 
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
@@ -40,27 +40,25 @@ class SqliteBacklog:
                 row = (crawl, host, one.place, body, one.due_ms, expires_s)
                 put(db, "backlog", *row, otherwise="IGNORE")
 
-    async def read(self, crawl: str, host: str, own: str = "") -> BacklogState:
+    async def read(self, crawl: str, host: str, own: str = "") -> Lease:
         with self._store.reading() as db:
             out, by, edits = read_line(db, crawl, host)
-            is_out = _is_there(db, crawl, host, out)
+            is_held = _is_there(db, crawl, host, out)
             waits = db.execute(
                 f"{_WAITING} AND place NOT IN (?, ?) ORDER BY place LIMIT 1",
                 (crawl, host, out, own),
             ).fetchone()
         first = _waiting(waits) if waits else None
-        if is_out:
-            return BacklogState(edits=edits, in_flight=out, holder=by, first=first)
-        return BacklogState(edits=edits, released=out, holder=by, first=first)
+        return Lease(epoch=edits, place=out, is_held=is_held, holder=by, first=first)
 
-    async def begin(self, beginning: LeaseRequest) -> bool:
-        crawl, host = beginning.crawl, beginning.host
+    async def acquire(self, request: LeaseRequest) -> bool:
+        crawl, host = request.crawl, request.host
         with self._store.writing() as db:
-            sent = db.execute("SELECT sent FROM ledgers WHERE pack = ?", (beginning.unsent,))
-            if sent.fetchone() == (1,) or read_line(db, crawl, host)[2] != beginning.edits:
+            sent = db.execute("SELECT sent FROM ledgers WHERE pack = ?", (request.unsent,))
+            if sent.fetchone() == (1,) or read_line(db, crawl, host)[2] != request.epoch:
                 return False
-            expires_s = self._clock.now_ms() // 1000 + kept_s(beginning.host)
-            row = (beginning.place, beginning.holder, beginning.edits + 1, expires_s)
+            expires_s = self._clock.now_ms() // 1000 + kept_s(request.host)
+            row = (request.place, request.holder, request.epoch + 1, expires_s)
             put(db, "lines", crawl, host, *row)
         return True
 
@@ -72,7 +70,7 @@ class SqliteBacklog:
         with self._store.writing() as db:
             _forget(db, crawl, host, place)
 
-    async def leave(self, crawl: str, host: str, place: str, by: str = "") -> None:
+    async def release(self, crawl: str, host: str, place: str, by: str = "") -> None:
         with self._store.writing() as db:
             db.execute(
                 "UPDATE lines SET out = '', name = ?, edits = edits + 1"
