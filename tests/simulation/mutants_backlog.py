@@ -114,7 +114,7 @@ _WHOLE_PUT = MemoryBacklog.__dict__["put"]
 _WHOLE_LOOK = MemoryBacklog.__dict__["read"]
 _WHOLE_COMMIT = apply_journal.JournalApplier.__dict__["_commit"]
 _WHOLE_STEP = lease_rules.step_of
-_WHOLE_SEND = SUCCESSION.__dict__["_send"]
+_WHOLE_SEND = SUCCESSION.__dict__["send_waiting"]
 _WHOLE_WAITING = values.waiting_of
 APPLIER = apply_journal.JournalApplier
 
@@ -129,7 +129,7 @@ MUTANTS = (
         ("a place never left", MemoryBacklog, "release", _nothing),
         ("what was begun not sent again", succession, "step_of", _not_sent_again),
         ("what is out not read", MemoryBacklog, "get", _nothing),
-        ("taken on without a message", SUCCESSION, "_send", _without_a_message),
+        ("taken on without a message", SUCCESSION, "send_waiting", _without_a_message),
         ("taken on though it is committed", batch.Worker, "take_on", _unrecalled),
         ("a copy leaves its place to others", SUCCESSION, "start_next", _nothing),
         where=polite,

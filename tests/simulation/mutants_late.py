@@ -9,9 +9,9 @@ from orbweaver.frontier.kind_learner import KindLearner
 from orbweaver.frontier.late_links import group_by_band
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import UNSPENT, Counters
-from orbweaver.worker import pack_context, succession
+from orbweaver.worker import late_packs, pack_context
 from orbweaver.worker.apply_journal import JournalApplier
-from orbweaver.worker.succession import Succession
+from orbweaver.worker.late_packs import LatePacks
 from tests.memory.backlog import MemoryBacklog
 from tests.simulation.mutant import mutants
 
@@ -92,7 +92,7 @@ def _twice(self: Any, target: Any, record: Any, counts: Any = values.NOTHING) ->
 
 
 _WHOLE_SORTING = KindLearner.__dict__["sort_links"]
-_WHOLE_PUT = Succession.__dict__["put_late"]
+_WHOLE_PUT = LatePacks.__dict__["put"]
 _WHOLE_NOTING = MemoryBacklog.__dict__["note_sent"]
 _WHOLE_GOING_ON = JournalApplier.__dict__["_go_on_late"]
 _WHOLE_FORBIDDING = pack_context.PackContext.__dict__["forbidden"]
@@ -100,8 +100,8 @@ _WHOLE_FORBIDDING = pack_context.PackContext.__dict__["forbidden"]
 MUTANTS = (
     mutants(
         ("barren kinds are refused", KindLearner, "sort_links", _refused),
-        ("a late pack lost", Succession, "put_late", _last_lost),
-        ("late packs are never sent", Succession, "send_late", _nothing),
+        ("a late pack lost", LatePacks, "put", _last_lost),
+        ("late packs are never sent", LatePacks, "send", _nothing),
         ("a late pack not counted as taken", PackResult, "take_late", _uncounted),
         ("a crawl ends while links wait", JournalApplier, "_go_on_late", _unsent),
         where=ordered,
@@ -113,7 +113,7 @@ MUTANTS = (
     )
     + mutants(
         ("a late pack sent by all that look", MemoryBacklog, "note_sent", _noted),
-        ("a late pack sent while it is under way", succession, "_is_under_way", _never),
+        ("a late pack sent while it is under way", late_packs, "_is_under_way", _never),
         where=ordered_without_faults,
     )
     + mutants(

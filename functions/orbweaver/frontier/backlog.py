@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Protocol
 
-from orbweaver.frontier.journal import OutgoingPack
+from orbweaver.frontier.envelope import Newer
+from orbweaver.frontier.journal import DELAY_S_MAX, OutgoingPack
 from orbweaver.frontier.late_links import LANE
-from orbweaver.frontier.messages import Pack, encode
+from orbweaver.frontier.messages import Pack, decode, encode
 from orbweaver.model.crawl_settings import WEEK_S
+from orbweaver.model.errors import StoredNewer
 from orbweaver.model.url import host_of
 
 DEPTH_DIGITS, AT_DIGITS = 6, 14
@@ -139,3 +142,14 @@ def waiting_of(outgoing: OutgoingPack, now_ms: int) -> WaitingPack:
     # One second is the shortest delay of requeued URLs, so such a pack can be sent at once.
     due_ms = now_ms + outgoing.delay_s * 1000 if outgoing.delay_s > 1 else 0
     return WaitingPack(place=pack.place, body=encode(pack), due_ms=due_ms)
+
+
+def outgoing_of(found: WaitingPack, now_ms: int) -> OutgoingPack:
+    """Return a waiting pack, delayed until it is due. Raises StoredNewer."""
+    pack = decode(found.body)
+    if isinstance(pack, Newer):
+        raise StoredNewer(pack.said)
+    if not isinstance(pack, Pack):
+        raise TypeError(f"no pack waits at {found.place}")
+    wait_s = max(0, found.due_ms - now_ms) / 1000
+    return OutgoingPack(pack=pack, delay_s=min(ceil(wait_s), DELAY_S_MAX))

@@ -24,6 +24,7 @@ interfaces (ports) only. Each module calls only modules below it in this list.
     body_writer        write bodies and texts into one file
     link_dedup         drop links that need no claim
     apply_journal      claim, store, commit, send, finish
+    late_packs         store packs of deferred links, and send them when few URLs are in flight
     succession         keep one pack of each host in flight in a crawl with a delay
     lease              decide which delivery may start, resend or release a host's pack
     host_claims        pass known claims of a host to other containers in files

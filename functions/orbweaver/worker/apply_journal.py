@@ -37,7 +37,8 @@ from orbweaver.model.turns import turn_after
 from orbweaver.model.url import redacted
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.group_commit import Commits
-from orbweaver.worker.succession import NOWHERE, Claiming, PackPlace, Succession, place_of_message
+from orbweaver.worker.late_packs import Claiming, LatePacks
+from orbweaver.worker.succession import NOWHERE, PackPlace, Succession, place_of_message
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls
@@ -94,6 +95,9 @@ class JournalApplier:
         self._pages = ports.pages
         self._clock = ports.clock
         self.succession = Succession(backlog=ports.backlog, queue=ports.queue, clock=ports.clock)
+        self.late_packs = LatePacks(
+            backlog=ports.backlog, queue=ports.queue, clock=ports.clock, succession=self.succession
+        )
         self.samples = Samples(ports.crawls)
         self.commits = Commits(ports.packs)
 
@@ -257,7 +261,7 @@ class JournalApplier:
                 counters = await self._crawls.counters(crawl)
             if not late_links.has_few_in_flight(counters, dead) or counters.seeds_missing(crawl):
                 break
-            if await self.succession.send_late(  # the last attempts may send a pack twice
+            if await self.late_packs.send(  # the last attempts may send a pack twice
                 crawl, *late_links.late_packs_due(crawl, counters), band_max, claiming, since_ms
             ):
                 break
@@ -280,7 +284,7 @@ class JournalApplier:
         counters = await self._crawls.counters(crawl)
         waits = self._has_late(crawl, counters) and not counters.seeds_missing(crawl)
         if waits and late_links.has_few_for_promising(counters):
-            await self.succession.send_late(crawl, 1, band_max=late_links.UNKNOWN)
+            await self.late_packs.send(crawl, 1, band_max=late_links.UNKNOWN)
 
     async def feed(self, crawl: Crawl, hosts: Iterable[str], round_: Round, own: str = "") -> None:
         """Send a pack of deferred links for each idle host in `hosts`, in a crawl with a delay.
@@ -301,7 +305,7 @@ class JournalApplier:
         if crawl.stop_when_nothing_new or promising >= counters.urls_left(crawl):
             band_max = late_links.NOTHING_NEW - 1
         for host in idle:
-            await self.succession.send_late_to(crawl, host, band_max, round_)
+            await self.late_packs.send_to(crawl, host, band_max, round_)
 
     def _has_late(self, crawl: Crawl, counters: Counters) -> bool:
         waits = crawl.live and counters.late_packs and counters.urls_left(crawl)
@@ -378,7 +382,7 @@ class JournalApplier:
             return
         waiting = outbox_late(pack_id, crawl.id, journal, ledger)
         if waiting:
-            await self.succession.put_late(crawl, waiting)
+            await self.late_packs.put(crawl, waiting)
         await turn_after(waiting)
         outgoing = outbox(pack_id, crawl.id, journal, ledger)
         await turn_after(outgoing)

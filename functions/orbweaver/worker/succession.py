@@ -2,16 +2,13 @@
 
 The host's other packs wait in its backlog (frontier/backlog.py). A delivery that starts the next
 pack first acquires the host's lease (worker/lease.py), and sends the pack afterwards. Packs of
-deferred links (late packs) wait in a backlog of the crawl. They are sent when few URLs are in
-flight.
+deferred links (late packs) wait in a backlog of the crawl (worker/late_packs.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
-from math import ceil
 
 from orbweaver.frontier.backlog import (
     Backlog,
@@ -19,17 +16,17 @@ from orbweaver.frontier.backlog import (
     LeaseRequest,
     WaitingPack,
     host_to_wait_for,
+    outgoing_of,
     waiting_of,
     with_place,
 )
 from orbweaver.frontier.crawl_scope import is_of_one_host
-from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.journal import Ledger, OutgoingPack
-from orbweaver.frontier.late_links import BANDS_MAX, DOUBTFUL, LANE, band_at
-from orbweaver.frontier.messages import Pack, SeedsMessage, decode, encode
+from orbweaver.frontier.late_links import LANE
+from orbweaver.frontier.messages import Pack, SeedsMessage
 from orbweaver.frontier.queues import Queue
 from orbweaver.model.crawl import Crawl, State
-from orbweaver.model.errors import StoredNewer, Transient
+from orbweaver.model.errors import Transient
 from orbweaver.model.ports import Clock
 from orbweaver.model.slices import SLICE_PACKS
 from orbweaver.model.turns import slices
@@ -39,14 +36,9 @@ from orbweaver.worker.rounds import Round
 
 # Number of packs of a finished crawl that are removed at a time.
 GIVEN_UP_AT_ONCE = 50
-DELAY_S_MAX = 900
 # Shortest delay of a requeued pack, which may also start at once.
 SOON_S = 1
 TRIES = 5
-# A late pack is not sent again within this time.
-SENT_LATE_MS = 60_000
-# The search for the first late pack of a host reads at most this number of packs.
-LOOKED_THROUGH = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,18 +50,6 @@ class PackPlace:
 
 
 NOWHERE = PackPlace()
-
-
-class Claiming(Enum):
-    """Packs of deferred links that a worker is allowed to send.
-
-    FREE: waiting packs, if none is in flight. TAKEN: also packs in flight, unless another worker
-    has sent them meanwhile. ANYWAY: all packs.
-    """
-
-    FREE = "free"
-    TAKEN = "taken"
-    ANYWAY = "anyway"
 
 
 def place_of_message(message: Pack | SeedsMessage) -> PackPlace:
@@ -191,75 +171,15 @@ class Succession:
             # pack.
             case HandOver(pack) if await self._acquire(crawl, host, lease, asker, pack):
                 await self._backlog.forget(crawl.id, host, asker.place)
-                await self._send(crawl, pack, round_, least_s)
+                await self.send_waiting(crawl, pack, round_, least_s)
                 return True
         await self._backlog.release(crawl.id, host, asker.place, asker.holder)
         return False
-
-    async def put_late(self, crawl: Crawl, packs: Sequence[Pack]) -> None:
-        """Store packs of deferred links, before any message is sent that could end the crawl."""
-        async for part in slices(packs, SLICE_PACKS):
-            waiting = [WaitingPack(place=pack.place, body=encode(pack)) for pack in part]
-            await self._backlog.put(crawl.id, LANE, waiting)
-
-    async def send_late(
-        self,
-        crawl: Crawl,
-        count: int,
-        unknown: int = 0,
-        band_max: int = BANDS_MAX,
-        claiming: Claiming = Claiming.FREE,
-        since_ms: int = 0,
-    ) -> bool:
-        """Send the first packs of deferred links. Return False if the caller must check again.
-
-        Sends `count` packs with a band (rank) of at most `band_max`. Then it sends further packs,
-        up to `unknown` in all, with a band of at most DOUBTFUL. `claiming` states whether packs in
-        flight prevent that. The caller waits for these packs since `since_ms`.
-        """
-        now_ms = self._clock.now_ms()
-        waiting = await self._backlog.first_places(crawl.id, LANE, max(count, unknown))
-        if claiming is Claiming.FREE and any(_is_under_way(one, now_ms) for one in waiting):
-            return False  # each pack in flight checks for late packs when it is done
-        if claiming is Claiming.TAKEN and any(one.sent_at_ms > since_ms for one in waiting):
-            return False  # another worker has sent a pack since then
-        packs: list[OutgoingPack] = []
-        done = True
-        for at, one in enumerate(waiting):
-            if band_at(one.place) > (band_max if at < count else DOUBTFUL):
-                continue
-            # The time is recorded before sending, so that only one of several workers sends the
-            # pack.
-            noted = await self._backlog.note_sent(crawl.id, LANE, one, now_ms)
-            if not noted and claiming is not Claiming.ANYWAY:
-                done = False
-                break  # another worker is sending them
-            packs.append(self._outgoing(one))
-        if packs:
-            await self._queue.send(packs, express=crawl.express)
-        return done
 
     async def is_idle(self, crawl: Crawl, host: str, own: str = "") -> bool:
         """Return True if a host has no pack in flight and no waiting pack, except at `own`."""
         lease = await self._backlog.read(crawl.id, host, own)
         return lease.first is None and not _is_held_by_other(lease, own)
-
-    async def send_late_to(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
-        """Send a host's first pack of deferred links with a band (rank) of at most `band_max`.
-
-        Returns False if there is none.
-        """
-        now_ms = self._clock.now_ms()
-        for one in await self._backlog.first_places(crawl.id, LANE, LOOKED_THROUGH):
-            # Searching the message's text is faster than decoding it.
-            if f"{host}/" not in one.body or band_at(one.place) > band_max:
-                continue
-            if _is_under_way(one, now_ms):
-                continue
-            if await self._backlog.note_sent(crawl.id, LANE, one, now_ms):
-                await self._send(crawl, one, round_)
-                return True
-        return False
 
     async def _begin(
         self,
@@ -277,14 +197,14 @@ class Succession:
                 case ResendPack(place):
                     found = await self._backlog.get(crawl.id, host, place)
                     if found is not None:
-                        await self._send(crawl, found, round_, least_s, again=True)
+                        await self.send_waiting(crawl, found, round_, least_s, again=True)
                         return
                 case Rest.LEAVE:
                     return
                 case _ if lease.epoch == refused:
                     return  # the lease is unchanged, so the ledger refused it: the outbox was sent
                 case StartPack(pack) if await self._acquire(crawl, host, lease, asker, pack):
-                    await self._send(crawl, pack, round_, least_s)
+                    await self.send_waiting(crawl, pack, round_, least_s)
                     return
                 case Rest.RELEASE if await self._acquire(crawl, host, lease, asker, None):
                     pass
@@ -314,7 +234,7 @@ class Succession:
         found = await self._backlog.first_places(pack.crawl, host, GIVEN_UP_AT_ONCE)
         return tuple(self._outgoing(one).pack for one in found)
 
-    async def _send(
+    async def send_waiting(
         self,
         crawl: Crawl,
         found: WaitingPack,
@@ -323,33 +243,13 @@ class Succession:
         *,
         again: bool = False,
     ) -> None:
-        outgoing = self._outgoing(found)
-        delay_s = max(outgoing.delay_s, least_s)
-        taken = False
-        if round_ is not None:
-            soon = (
-                delay_s <= SOON_S
-                and round_.accepts_more(crawl.id)
-                and round_.accepts(outgoing.pack)
-            )
-            # The delivery that started this pack can process it early.
-            taken = (soon and not again) or round_.has_taken(outgoing.pack)
-            left_s = round_.left_s(outgoing.pack)
-            if left_s is not None:
-                taken, again, delay_s = False, False, max(delay_s, left_s)
-            held = taken or again
-            if held:
-                held_s = round_.copy_delay_s(crawl.id)
-            else:
-                held_s = round_.rest_s(crawl.id, alone=is_of_one_host(crawl))
-            delay_s = max(delay_s, held_s)
-        sent = replace(outgoing, delay_s=delay_s, taken=taken)
+        sent = _timed(crawl, self._outgoing(found), round_, least_s, again=again)
         await self._queue.send([sent], express=crawl.express)
-        if taken and round_ is not None:
-            round_.take_on(outgoing.pack)
-            left_s = round_.left_s(outgoing.pack)
+        if sent.taken and round_ is not None:
+            round_.take_on(sent.pack)
+            left_s = round_.left_s(sent.pack)
             if left_s is not None:  # processing ended while the message was sent
-                await self._queue.release(outgoing.pack, left_s, express=crawl.express)
+                await self._queue.release(sent.pack, left_s, express=crawl.express)
 
     async def leave_taken(self, crawl: Crawl, pack: Pack, round_: Round) -> None:
         """Leave a pack that was started early to its message, which becomes due if possible."""
@@ -357,22 +257,31 @@ class Succession:
             await self._queue.release(pack, express=crawl.express)
 
     def _outgoing(self, found: WaitingPack) -> OutgoingPack:
-        pack = decode(found.body)
-        if isinstance(pack, Newer):
-            raise StoredNewer(pack.said)
-        if not isinstance(pack, Pack):
-            raise TypeError(f"no pack waits at {found.place}")
-        wait_s = max(0, found.due_ms - self._clock.now_ms()) / 1000
-        return OutgoingPack(pack=pack, delay_s=min(ceil(wait_s), DELAY_S_MAX))
-
-
-def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
-    # If the clocks of workers differ, the time of sending can be in the future.
-    return abs(now_ms - waiting.sent_at_ms) < SENT_LATE_MS
+        return outgoing_of(found, self._clock.now_ms())
 
 
 def _is_held_by_other(lease: Lease, own: str) -> bool:
     return lease.is_held and lease.place != own
+
+
+def _timed(
+    crawl: Crawl, outgoing: OutgoingPack, round_: Round | None, least_s: int, *, again: bool
+) -> OutgoingPack:
+    """Return a pack with the delay of its message, and whether this invocation processes it now.
+
+    `again` means that an earlier delivery may have sent the pack and may process it.
+    """
+    pack, delay_s = outgoing.pack, max(outgoing.delay_s, least_s)
+    if round_ is None:
+        return replace(outgoing, delay_s=delay_s)
+    rest_s = round_.rest_s(crawl.id, alone=is_of_one_host(crawl))
+    left_s = round_.left_s(pack)
+    if left_s is not None:  # this invocation has left the pack to its message
+        return replace(outgoing, delay_s=max(delay_s, left_s, rest_s))
+    is_due = delay_s <= SOON_S and round_.accepts_more(crawl.id) and round_.accepts(pack)
+    taken = round_.has_taken(pack) or (is_due and not again)
+    held_s = round_.copy_delay_s(crawl.id) if taken or again else rest_s
+    return replace(outgoing, delay_s=max(delay_s, held_s), taken=taken)
 
 
 def _waits(crawl: Crawl, outgoing: OutgoingPack) -> str | None:

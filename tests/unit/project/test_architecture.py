@@ -43,9 +43,9 @@ ACTORS = frozenset(
         "budget": "reservation",
         "worker": (
             "apply_journal batch body_writer call_batching cookies crawl_cache shutdown "
-            "fetch_pack group_commit host_claims kind_learning link_dedup pack page_fault "
-            "page_rendering render_lane rendering_choice response_handling earlier_runs rounds "
-            "seeding sitemap_handling succession"
+            "fetch_pack group_commit host_claims kind_learning late_packs link_dedup pack "
+            "page_fault page_rendering render_lane rendering_choice response_handling "
+            "earlier_runs rounds seeding sitemap_handling succession"
         ),
         "exporting": (
             "change_feed exporter file_store finalizer formats.hashed_file "

@@ -16,12 +16,11 @@ from orbweaver.frontier.late_links import LANE, place_at
 from orbweaver.frontier.messages import Pack, child_id, decode
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.settings import Settings
+from orbweaver.worker.late_packs import SENT_LATE_MS, Claiming, LatePacks
 from orbweaver.worker.rounds import Round
 from orbweaver.worker.shutdown import ShutdownSignal
 from orbweaver.worker.succession import (
     NOWHERE,
-    SENT_LATE_MS,
-    Claiming,
     Succession,
     place_of_message,
 )
@@ -52,6 +51,12 @@ class Host:
         self.queue.taken = []
         self.succession = Succession(
             backlog=MemoryBacklog(self.world), queue=self.queue, clock=self.clock
+        )
+        self.late_packs = LatePacks(
+            backlog=MemoryBacklog(self.world),
+            queue=self.queue,
+            clock=self.clock,
+            succession=self.succession,
         )
         self.taken_on: list[Pack] = []
 
@@ -383,22 +388,22 @@ def late_packs(*bands: int) -> list[Pack]:
 async def test_more_late_packs_of_unknown_kinds_are_sent() -> None:
     host = Host()
     packs = late_packs(1, 1, 3, 4, 4, 5)
-    await host.succession.put_late(CRAWL, packs)
-    await host.succession.send_late(CRAWL, 1, 4)
+    await host.late_packs.put(CRAWL, packs)
+    await host.late_packs.send(CRAWL, 1, 4)
     assert host.ids == ["p0", "p1", "p2"]
     for pack in packs[:3]:
         await host.succession.start_next(CRAWL, pack.id, place_of_message(pack))
-    await host.succession.send_late(CRAWL, 1, 4)
+    await host.late_packs.send(CRAWL, 1, 4)
     assert host.ids[3:] == ["p3"]
     await host.succession.start_next(CRAWL, "p3", place_of_message(packs[3]))
-    await host.succession.send_late(CRAWL, 2, 4, band_max=4)
+    await host.late_packs.send(CRAWL, 2, 4, band_max=4)
     assert host.ids[4:] == ["p4"]
 
 
 async def test_late_packs_in_flight_are_not_sent_again() -> None:
     host = Host()
-    send = host.succession.send_late
-    await host.succession.put_late(CRAWL, late_packs(1, 1))
+    send = host.late_packs.send
+    await host.late_packs.put(CRAWL, late_packs(1, 1))
     assert await send(CRAWL, 1)
     for by_ms in (0, -20, 20):  # a clock may be slow
         host.clock.at_ms = NOW_MS + by_ms
@@ -416,8 +421,8 @@ async def test_late_packs_in_flight_are_not_sent_again() -> None:
 @pytest.mark.parametrize(("claiming", "sent"), [("free", 1), ("anyway", 9)])
 async def test_one_of_concurrent_senders_sends_late_packs(claiming: str, sent: int) -> None:
     host = Host()
-    await host.succession.put_late(CRAWL, late_packs(1, 1, 3))
-    looks = (host.succession.send_late(CRAWL, 1, 3, claiming=Claiming(claiming)) for _ in range(9))
+    await host.late_packs.put(CRAWL, late_packs(1, 1, 3))
+    looks = (host.late_packs.send(CRAWL, 1, 3, claiming=Claiming(claiming)) for _ in range(9))
     done = await asyncio.gather(*looks)
     assert Counter(host.ids) == dict.fromkeys(("p0", "p1", "p2"), sent)
     assert sum(done) == sent
@@ -426,7 +431,7 @@ async def test_one_of_concurrent_senders_sends_late_packs(claiming: str, sent: i
 async def test_late_pack_leaves_its_place_before_its_outbox() -> None:
     host = Host()
     (late,) = late_packs(1)
-    await host.succession.put_late(CRAWL, [late])
+    await host.late_packs.put(CRAWL, [late])
     held: list[int] = []
     send = host.queue.send
 

@@ -1,0 +1,115 @@
+"""Store packs of deferred links (late packs), and send them when few URLs are in flight.
+
+Late packs wait in a backlog of the crawl. Their places order them by band (rank).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from orbweaver.frontier.backlog import Backlog, WaitingPack, outgoing_of
+from orbweaver.frontier.journal import OutgoingPack
+from orbweaver.frontier.late_links import BANDS_MAX, DOUBTFUL, LANE, band_at
+from orbweaver.frontier.messages import Pack, encode
+from orbweaver.frontier.queues import Queue
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.ports import Clock
+from orbweaver.model.slices import SLICE_PACKS
+from orbweaver.model.turns import slices
+from orbweaver.worker.rounds import Round
+from orbweaver.worker.succession import Succession
+
+# A late pack is not sent again within this time.
+SENT_LATE_MS = 60_000
+# The search for the first late pack of a host reads at most this number of packs.
+LOOKED_THROUGH = 50
+
+
+class Claiming(Enum):
+    """Packs of deferred links that a worker is allowed to send.
+
+    FREE: waiting packs, if none is in flight. TAKEN: also packs in flight, unless another worker
+    has sent them meanwhile. ANYWAY: all packs.
+    """
+
+    FREE = "free"
+    TAKEN = "taken"
+    ANYWAY = "anyway"
+
+
+class LatePacks:
+    """Stores and sends the late packs of crawls."""
+
+    def __init__(
+        self, *, backlog: Backlog, queue: Queue, clock: Clock, succession: Succession
+    ) -> None:
+        self._backlog = backlog
+        self._queue = queue
+        self._clock = clock
+        self._succession = succession
+
+    async def put(self, crawl: Crawl, packs: Sequence[Pack]) -> None:
+        """Store packs of deferred links, before any message is sent that could end the crawl."""
+        async for part in slices(packs, SLICE_PACKS):
+            waiting = [WaitingPack(place=pack.place, body=encode(pack)) for pack in part]
+            await self._backlog.put(crawl.id, LANE, waiting)
+
+    async def send(
+        self,
+        crawl: Crawl,
+        count: int,
+        unknown: int = 0,
+        band_max: int = BANDS_MAX,
+        claiming: Claiming = Claiming.FREE,
+        since_ms: int = 0,
+    ) -> bool:
+        """Send the first packs of deferred links. Return False if the caller must check again.
+
+        Sends `count` packs with a band (rank) of at most `band_max`. Then it sends further packs,
+        up to `unknown` in all, with a band of at most DOUBTFUL. `claiming` states whether packs in
+        flight prevent that. The caller waits for these packs since `since_ms`.
+        """
+        now_ms = self._clock.now_ms()
+        waiting = await self._backlog.first_places(crawl.id, LANE, max(count, unknown))
+        if claiming is Claiming.FREE and any(_is_under_way(one, now_ms) for one in waiting):
+            return False  # each pack in flight checks for late packs when it is done
+        if claiming is Claiming.TAKEN and any(one.sent_at_ms > since_ms for one in waiting):
+            return False  # another worker has sent a pack since then
+        packs: list[OutgoingPack] = []
+        done = True
+        for at, one in enumerate(waiting):
+            if band_at(one.place) > (band_max if at < count else DOUBTFUL):
+                continue
+            # The time is recorded before sending, so that only one of several workers sends the
+            # pack.
+            noted = await self._backlog.note_sent(crawl.id, LANE, one, now_ms)
+            if not noted and claiming is not Claiming.ANYWAY:
+                done = False
+                break  # another worker is sending them
+            packs.append(outgoing_of(one, self._clock.now_ms()))
+        if packs:
+            await self._queue.send(packs, express=crawl.express)
+        return done
+
+    async def send_to(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
+        """Send a host's first pack of deferred links with a band (rank) of at most `band_max`.
+
+        Returns False if there is none.
+        """
+        now_ms = self._clock.now_ms()
+        for one in await self._backlog.first_places(crawl.id, LANE, LOOKED_THROUGH):
+            # Searching the message's text is faster than decoding it.
+            if f"{host}/" not in one.body or band_at(one.place) > band_max:
+                continue
+            if _is_under_way(one, now_ms):
+                continue
+            if await self._backlog.note_sent(crawl.id, LANE, one, now_ms):
+                await self._succession.send_waiting(crawl, one, round_)
+                return True
+        return False
+
+
+def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
+    # If the clocks of workers differ, the time of sending can be in the future.
+    return abs(now_ms - waiting.sent_at_ms) < SENT_LATE_MS
