@@ -10,7 +10,7 @@ from orbweaver.frontier.journal import Ledger, outbox
 from orbweaver.frontier.messages import Pack, decode, encode
 from orbweaver.worker import apply_journal, batch, succession
 from orbweaver.worker import lease as lease_rules
-from orbweaver.worker.lease import Rest
+from orbweaver.worker.lease import Phase, Rest
 from orbweaver.worker.pack import Delivery
 from tests.memory.backlog import MemoryBacklog
 from tests.simulation.mutant import cancelled, mutants
@@ -40,7 +40,7 @@ async def _last_lost(self: Any, crawl: str, host: str, waiting: Any) -> None:
 async def _nothing_out(self: Any, crawl: str, host: str, own: str = "") -> Any:
     """Read a backlog with no pack in flight."""
     line = await _WHOLE_LOOK(self, crawl, host, own)
-    return replace(line, place="", is_held=False, holder="")
+    return replace(line, place="" if line.is_held else line.place, is_held=False, holder="")
 
 
 async def _put_before(
@@ -104,6 +104,29 @@ def _not_sent_again(lease: Any, asker: Any) -> Any:
     return _WHOLE_STEP(lease, asker)
 
 
+def _not_started(lease: Any, asker: Any) -> Any:
+    """Start no pack of a host whose lease another pack changed last."""
+    acquired = lease.holder in (asker.pack, f"copy/{asker.pack}")
+    if not lease.is_held and asker.phase is Phase.UNSENT and not acquired:
+        return Rest.LEAVE
+    return _WHOLE_STEP(lease, asker)
+
+
+def _not_started_by_done(lease: Any, asker: Any) -> Any:
+    """Start no pack for a pack that is done."""
+    acquired = lease.holder in (asker.pack, f"copy/{asker.pack}")
+    if not lease.is_held and asker.phase is Phase.DONE and acquired:
+        return Rest.LEAVE
+    return _WHOLE_STEP(lease, asker)
+
+
+def _not_sent_again_for_copy(lease: Any, asker: Any) -> Any:
+    """Let an unsent pack ignore a lease that its done or dead delivery acquired."""
+    if asker.phase is Phase.UNSENT and lease.is_held and lease.holder == f"copy/{asker.pack}":
+        return Rest.LEAVE
+    return _WHOLE_STEP(lease, asker)
+
+
 async def _unrecalled(self: Any, pack: Any, round_: Any) -> Any:
     """Take a pack without a check for its commit."""
     delivery = Delivery(id=pack.id, body=encode(pack), receives=1, early=True)
@@ -128,6 +151,9 @@ MUTANTS = (
         ("priority lost in the backlog", values, "with_place", _without_priority),
         ("a place never left", MemoryBacklog, "release", _nothing),
         ("what was begun not sent again", succession, "step_of", _not_sent_again),
+        ("a free lease not acquired", succession, "step_of", _not_started),
+        ("a done pack starts no other", succession, "step_of", _not_started_by_done),
+        ("a copy's pack not sent again", succession, "step_of", _not_sent_again_for_copy),
         ("what is out not read", MemoryBacklog, "get", _nothing),
         ("taken on without a message", SUCCESSION, "send_waiting", _without_a_message),
         ("taken on though it is committed", batch.Worker, "take_on", _unrecalled),
