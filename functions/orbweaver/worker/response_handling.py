@@ -87,6 +87,8 @@ class ResponseHandler:
     ) -> None:
         self._reader = ports.reader
         self._rendering = cache(open_rendering)
+        if ports.settings.browser:  # this worker renders most pages, so it does not wait for one
+            self._rendering()
         self._render_lane = render_lane
         self._kinds = kinds
         self._sitemaps = sitemaps
@@ -205,9 +207,8 @@ class ResponseHandler:
             if shown is None:  # other pages used up the time
                 return _busy(target)
             answer, counts = shown
-            made = await self._read_again(
-                context, target, verdict, answer, at_ms, shown_s=rendering.page_s_max
-            )
+            shown_s = rendering.page_s_max
+            made = await self._read_again(context, target, verdict, answer, at_ms, shown_s)
             if made is None or made.reading is None:
                 return given._replace(counts={**counts, **choice.fail()}, why=RenderWhy.FAILED)
             gained = True
@@ -228,7 +229,6 @@ class ResponseHandler:
         verdict: answers.Read,
         answer: Response,
         at_ms: int,
-        *,
         shown_s: float,
     ) -> _Given | None:
         """Read a rendered page. Return None if its scripts did not run or reading failed."""
