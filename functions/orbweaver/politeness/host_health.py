@@ -84,11 +84,12 @@ class HostHealth:
 
     def _entry(self, host: str) -> _Known:
         """Return the measurements of a host, which the caller changes in place."""
-        known = self._known.setdefault(host, _Known())
+        if host not in self._known:
+            self._known[host] = _Known()
+            if len(self._known) > PACES_MAX:
+                self._known.popitem(last=False)
         self._known.move_to_end(host)
-        if len(self._known) > PACES_MAX:
-            self._known.popitem(last=False)
-        return known
+        return self._known[host]
 
     def tried(self, host: str, *, failed: bool) -> None:
         """Record the first attempt of a URL. `failed` means that the URL needs another attempt."""
@@ -128,10 +129,10 @@ class HostHealth:
         """
         # `silent` is checked too, because responses of concurrent requests may arrive between the
         # failures of others.
-        known = self._known.get(host)
-        if not troubled and not (known is not None and known.silent):
+        known = self._known.get(host, _UNKNOWN)
+        if not troubled and not known.silent:
             return
-        if known is not None:
+        if known.silent:  # never true of `_UNKNOWN`, which all hosts share
             known.silent = False
         with _unless_lost(host):
             if (await self._hosts.read_host(host)).failures:
