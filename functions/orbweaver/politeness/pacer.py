@@ -104,9 +104,10 @@ class Pacer:
         self._wait_limit = wait_limit
         self._lined = lined
         self._block = max(1, BLOCK_MS // delay_ms) if delay_ms else 0
-        # Start times of unused slots, and the latest time of a request in their block.
+        # Start times of unused slots, and the times of the first and the last request that their
+        # block allows.
         self._slots: deque[int] = deque()
-        self._block_to_ms = 0
+        self._block_from_ms = self._block_to_ms = 0
         # Earliest time of the next request by other visits: if this pacer uses no further slot, and
         # as reserved.
         self._free_ms = self._reserved_ms = 0
@@ -203,10 +204,12 @@ class Pacer:
         if not is_over:
             self._asked_ms = now_ms
         if self._delay_ms and turn is self.turn:
-            if is_over:
+            # Meanwhile, another task may have reserved a new block.
+            if is_over and turn.slot_ms >= self._block_from_ms:
                 self._slots.appendleft(turn.slot_ms)
             if self._asked_ms is not None:
-                self._free_ms = self._next_ms = self._asked_ms + self._delay_ms
+                self._next_ms = self._asked_ms + self._delay_ms
+                self._free_ms = max(self._block_from_ms, self._next_ms)
         return not is_over
 
     def note_sent(self) -> None:
@@ -244,7 +247,9 @@ class Pacer:
         late_ms = len(got.at_ms) * (spacing - delay_ms) if delay_ms else LOOK_MS
         first_ms = got.at_ms[0]
         self._free_ms, self._reserved_ms = first_ms, first_ms + len(got.at_ms) * spacing
-        self._slots.extend(first_ms + place * delay_ms for place in range(len(got.at_ms)))
+        # Slots of an earlier block are over. One may have been added during the reservation.
+        self._slots = deque(first_ms + place * delay_ms for place in range(len(got.at_ms)))
+        self._block_from_ms = first_ms
         self._block_to_ms = self._slots[-1] + late_ms
         if len(got.at_ms) < wanted and until_ms >= self._until_ms:
             rest_ms = got.return_at_ms

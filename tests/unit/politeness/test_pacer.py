@@ -19,6 +19,7 @@ from orbweaver.politeness.pacer import (
     UNLIMITED,
     HostRequests,
     Pacer,
+    Turn,
     WaitLimit,
 )
 from tests.memory import ManualClock, MemoryHosts, Moment, World
@@ -337,6 +338,44 @@ async def test_refused_turn_uses_slot_again() -> None:
     assert not pace.start_request(pace.turn)
     assert await pace.wait_for_slot(2) is None
     assert clock.at_ms == refused_ms
+
+
+@pytest.mark.parametrize(("moment", "sends"), [("hosts.reserve", True), ("hosts.look", False)])
+async def test_turn_refused_after_its_block_uses_no_slot_of_another_visit(
+    moment: str, *, sends: bool
+) -> None:
+    """While a visit waits for its next block, the request of its last turn finds the turn over."""
+    world, clock = World(), ManualClock(NOW_MS)
+    other, third = pacer(world, clock), pacer(world, clock)
+    turns: list[Turn] = []
+
+    async def refuse(effect: str, when: Moment) -> None:
+        if effect == moment and when is Moment.BEFORE and turns:
+            assert not pace.start_request(turns.pop())
+            if not sends:
+                world.hosts[SITE] = replace(world.hosts[SITE], blocked_until_ms=clock.at_ms + 1)
+
+    pace = pacer(world, clock, gate=refuse)
+    assert await pace.wait_for_slot(1) is None
+    assert pace.start_request(pace.turn)
+    asked = [clock.at_ms]
+    assert await pace.wait_for_slot(1) is None
+    refused = pace.turn
+    assert await other.wait_for_slot(1) is None
+    assert other.start_request(other.turn)
+    asked.append(clock.at_ms)
+    turns.append(refused)
+    assert (await pace.wait_for_slot(1) is None) == sends
+    assert not turns
+    if sends:
+        assert pace.start_request(pace.turn)
+        asked.append(clock.at_ms)
+    await pace.release()
+    clock.at_ms += 1
+    assert await third.wait_for_slot(1) is None
+    assert third.start_request(third.turn)
+    asked.append(clock.at_ms)
+    assert all(later - one >= DELAY_MS for one, later in pairwise(asked))
 
 
 async def test_missed_slots_are_skipped_in_one_step() -> None:
