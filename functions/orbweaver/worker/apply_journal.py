@@ -37,7 +37,7 @@ from orbweaver.model.turns import turn_after
 from orbweaver.model.url import redacted
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.group_commit import Commits
-from orbweaver.worker.late_packs import Claiming, LatePacks
+from orbweaver.worker.late_packs import LatePacks
 from orbweaver.worker.succession import NOWHERE, PackPlace, Succession, place_of_message
 
 if TYPE_CHECKING:
@@ -55,12 +55,11 @@ CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
 # Seconds to wait before each repeated check. A pack of deferred links (late pack) in flight is
 # usually processed in less time, unless its worker must start first.
 UNDER_WAY_WAITS_S = (0.2, 0.8, 2.0, 3.0)
-# Attempts to send late packs: the wait in seconds before each attempt, and the packs that it may
-# send.
+# Attempts to send late packs: the wait in seconds before each attempt, and whether it sends packs
+# in flight again, if no worker has sent one during these waits.
 _ATTEMPTS = (
-    (0.0, Claiming.FREE),
-    *zip(UNDER_WAY_WAITS_S, (*[Claiming.FREE] * 3, Claiming.TAKEN), strict=True),
-    *zip(UNDER_WAY_WAITS_S, (*[Claiming.FREE] * 3, Claiming.ANYWAY), strict=True),
+    (0.0, False),
+    *[*zip(UNDER_WAY_WAITS_S, (False, False, False, True), strict=True)] * 2,
 )
 ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
@@ -253,18 +252,20 @@ class JournalApplier:
             late_links.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late_links.BANDS_MAX
         )
         # Each late pack in flight repeats this check when it is done. But its sender may have
-        # recorded it as sent and then died. So this worker waits, then sends the packs itself.
+        # recorded it as sent and then died. So this worker waits, then sends the packs itself. If
+        # others send packs all the time, it leaves the rest to them.
         since_ms = self._clock.now_ms()
-        for wait_s, claiming in _ATTEMPTS:
+        for wait_s, again in _ATTEMPTS:
             if wait_s:
                 await self._clock.sleep(wait_s)
                 counters = await self._crawls.counters(crawl)
             if not late_links.has_few_in_flight(counters, dead) or counters.seeds_missing(crawl):
                 break
-            if await self.late_packs.send(  # the last attempts may send a pack twice
-                crawl, *late_links.late_packs_due(crawl, counters), band_max, claiming, since_ms
-            ):
+            due = late_links.late_packs_due(crawl, counters)
+            if await self.late_packs.send(crawl, *due, band_max, since_ms if again else None):
                 break
+            if again:
+                since_ms = self._clock.now_ms()
             if not dead and counters.claimed > counters.done:
                 dead = await self._dead(crawl)  # dead letters are unfinished, but not in flight
             if counters.claimed - counters.done > dead:

@@ -6,7 +6,6 @@ Late packs wait in a backlog of the crawl. Their places order them by band (rank
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 
 from orbweaver.frontier.backlog import Backlog, WaitingPack, outgoing_of
 from orbweaver.frontier.journal import OutgoingPack
@@ -24,18 +23,6 @@ from orbweaver.worker.succession import Succession
 SENT_LATE_MS = 60_000
 # The search for the first late pack of a host reads at most this number of packs.
 LOOKED_THROUGH = 50
-
-
-class Claiming(Enum):
-    """Packs of deferred links that a worker is allowed to send.
-
-    FREE: waiting packs, if none is in flight. TAKEN: also packs in flight, unless another worker
-    has sent them meanwhile. ANYWAY: all packs.
-    """
-
-    FREE = "free"
-    TAKEN = "taken"
-    ANYWAY = "anyway"
 
 
 class LatePacks:
@@ -61,21 +48,22 @@ class LatePacks:
         count: int,
         unknown: int = 0,
         band_max: int = BANDS_MAX,
-        claiming: Claiming = Claiming.FREE,
-        since_ms: int = 0,
+        since_ms: int | None = None,
     ) -> bool:
         """Send the first packs of deferred links. Return False if the caller must check again.
 
         Sends `count` packs with a band (rank) of at most `band_max`. Then it sends further packs,
-        up to `unknown` in all, with a band of at most DOUBTFUL. `claiming` states whether packs in
-        flight prevent that. The caller waits for these packs since `since_ms`.
+        up to `unknown` in all, with a band of at most DOUBTFUL. It sends none if a pack is in
+        flight. With `since_ms`, it sends none if a worker has sent a pack since then.
         """
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.first_places(crawl.id, LANE, max(count, unknown))
-        if claiming is Claiming.FREE and any(_is_under_way(one, now_ms) for one in waiting):
-            return False  # each pack in flight checks for late packs when it is done
-        if claiming is Claiming.TAKEN and any(one.sent_at_ms > since_ms for one in waiting):
-            return False  # another worker has sent a pack since then
+        if since_ms is not None:
+            sent = any(one.sent_at_ms > since_ms for one in waiting)
+        else:  # each pack in flight checks for late packs when it is done
+            sent = any(_is_under_way(one, now_ms) for one in waiting)
+        if sent:
+            return False
         packs: list[OutgoingPack] = []
         done = True
         for at, one in enumerate(waiting):
@@ -83,8 +71,7 @@ class LatePacks:
                 continue
             # The time is recorded before sending, so that only one of several workers sends the
             # pack.
-            noted = await self._backlog.note_sent(crawl.id, LANE, one, now_ms)
-            if not noted and claiming is not Claiming.ANYWAY:
+            if not await self._backlog.note_sent(crawl.id, LANE, one, now_ms):
                 done = False
                 break  # another worker is sending them
             packs.append(outgoing_of(one, self._clock.now_ms()))

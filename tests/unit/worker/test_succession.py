@@ -16,7 +16,7 @@ from orbweaver.frontier.late_links import LANE, place_at
 from orbweaver.frontier.messages import Pack, child_id, decode
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.settings import Settings
-from orbweaver.worker.late_packs import SENT_LATE_MS, Claiming, LatePacks
+from orbweaver.worker.late_packs import SENT_LATE_MS, LatePacks
 from orbweaver.worker.rounds import Round
 from orbweaver.worker.shutdown import ShutdownSignal
 from orbweaver.worker.succession import (
@@ -413,19 +413,19 @@ async def test_late_packs_in_flight_are_not_sent_again() -> None:
     assert await send(CRAWL, 2)
     assert host.ids[1:] == ["p0", "p1"]
     sent_ms = host.clock.at_ms
-    assert not await send(CRAWL, 1, claiming=Claiming.TAKEN, since_ms=sent_ms - 1)
-    assert await send(CRAWL, 1, claiming=Claiming.TAKEN, since_ms=sent_ms)
+    assert not await send(CRAWL, 1, since_ms=sent_ms - 1)
+    assert await send(CRAWL, 1, since_ms=sent_ms)
     assert host.ids[3:] == ["p0"]
 
 
-@pytest.mark.parametrize(("claiming", "sent"), [("free", 1), ("anyway", 9)])
-async def test_one_of_concurrent_senders_sends_late_packs(claiming: str, sent: int) -> None:
+@pytest.mark.parametrize("since_ms", [None, 0])
+async def test_one_of_concurrent_senders_sends_late_packs(since_ms: int | None) -> None:
     host = Host()
     await host.late_packs.put(CRAWL, late_packs(1, 1, 3))
-    looks = (host.late_packs.send(CRAWL, 1, 3, claiming=Claiming(claiming)) for _ in range(9))
+    looks = (host.late_packs.send(CRAWL, 1, 3, since_ms=since_ms) for _ in range(9))
     done = await asyncio.gather(*looks)
-    assert Counter(host.ids) == dict.fromkeys(("p0", "p1", "p2"), sent)
-    assert sum(done) == sent
+    assert Counter(host.ids) == dict.fromkeys(("p0", "p1", "p2"), 1)
+    assert sum(done) == 1
 
 
 async def test_late_pack_leaves_its_place_before_its_outbox() -> None:
