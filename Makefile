@@ -160,7 +160,7 @@ lock: venv ## compile the requirement files anew; ARGS=--upgrade takes newer ver
 
 clean: ## stop emulators and remove all that was installed or made
 	@if [ -x $(PY) ]; then $(PY) -m localstack down --all || true; fi
-	@rm -rf .venv .local node_modules tests/console/node_modules cdk.out build dist htmlcov .coverage .coverage.* .hypothesis \
+	@rm -rf .venv .local node_modules tests/console/node_modules bench/clients/spider/node_modules cdk.out build dist htmlcov .coverage .coverage.* .hypothesis \
 	    .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.measure import free_port
+from infra import node
 from localstack import layout, stack
 from orbweaver.cli.stack import LOCAL_CONTEXT
 from orbweaver.model.amounts import NANO
@@ -26,6 +27,7 @@ ROOT = layout.ROOT
 HOME = layout.LOCAL / "bench"
 PEERS_PYTHON = HOME / "peers" / "bin" / "python"
 CLIENTS = Path(__file__).with_name("clients")
+SPIDER = CLIENTS / "spider"
 ORBWEAVER = Path(sys.executable).with_name("orbweaver")
 AT_ONCE = 64
 # Number of pages of a crawl that only warms up a stack.
@@ -47,13 +49,19 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """A client: its description, its largest number of rounds, and its turns in each round."""
+    """A client: its description, its largest number of rounds, and its turns in each round.
+
+    `stores`: what it keeps of a page. `installed`: the file without which a peer is absent.
+    """
 
     name: str
     title: str
+    stores: str
     rounds_max: int = 1_000
     turns: int = 1
     peer: bool = False
+    script: str = ""
+    installed: Path = PEERS_PYTHON
     stack: bool = False
     # The client is a command of this project, and prints the project's form of result.
     ours: bool = False
@@ -61,29 +69,80 @@ class Client:
     @property
     def absent(self) -> str:
         """Return why the client cannot take part, or ""."""
-        if self.peer and not PEERS_PYTHON.exists():
-            return f"{self.title} is not installed: run `make bench`"
+        if self.peer and not self.installed.exists():
+            remedy = "`apt-get install wget2`" if self is WGET2 else "`make bench`"
+            return f"{self.title} is not installed: run {remedy}"
         if self.stack and not layout.EMULATOR_PYTHON.exists():
             return f"{self.title} needs the emulator: run `make setup`"
         return ""
 
 
-FLOOR = Client(name="floor", title="Bare loop (aiohttp + lexbor + ada)", turns=4)
-WORKER = Client(name="worker", title="Orbweaver, worker alone", turns=4)
-STORE = Client(name="store", title="Orbweaver, embedded store", ours=True, turns=2)
-STACK = Client(name="stack", title="Orbweaver, whole stack, emulated", stack=True, ours=True)
+NOTHING, RECORDS = "nothing", "records"
+FLOOR = Client(name="floor", title="Bare loop (aiohttp + lexbor + ada)", stores=NOTHING, turns=4)
+WORKER = Client(name="worker", title="Orbweaver, worker alone", stores="records in memory", turns=4)
+STORE = Client(
+    name="store", title="Orbweaver, one process, no bodies", stores=RECORDS, ours=True, turns=2
+)
+DEFAULT = Client(
+    name="default", title="Orbweaver, default", stores="records, bodies (WARC)", ours=True, turns=2
+)
+STACK = Client(
+    name="stack",
+    title="Orbweaver, whole stack, emulated",
+    stores=RECORDS,
+    stack=True,
+    ours=True,
+)
 COLD = Client(
     name="stack-cold",
     title="Orbweaver, whole stack, from nothing",
+    stores=RECORDS,
     stack=True,
     ours=True,
     rounds_max=1,
 )
-SCRAPY = Client(name="scrapy", title="Scrapy", peer=True)
-CRAWLEE = Client(name="crawlee", title="Crawlee for Python", peer=True)
-ALL = {client.name: client for client in (FLOOR, WORKER, STORE, STACK, COLD, SCRAPY, CRAWLEE)}
-OURS = ("worker", "store", "stack", "stack-cold")
-SCRIPTS = {"scrapy": "scrapy_spider.py", "crawlee": "crawlee_crawler.py"}
+WGET2 = Client(
+    name="wget2",
+    title="wget2",
+    stores="files",
+    peer=True,
+    script="wget2.py",
+    installed=Path(shutil.which("wget2") or "/usr/bin/wget2"),
+    turns=2,
+)
+SPIDER_RS = Client(
+    name="spider-rs",
+    title="spider-rs",
+    stores=NOTHING,
+    peer=True,
+    script="spider/crawl.mjs",
+    installed=SPIDER / "node_modules",
+    turns=2,
+)
+SCRAPY = Client(name="scrapy", title="Scrapy", stores=NOTHING, peer=True, script="scrapy_spider.py")
+CRAWLEE = Client(
+    name="crawlee",
+    title="Crawlee for Python",
+    stores="requests",
+    peer=True,
+    script="crawlee_crawler.py",
+)
+ALL = {
+    client.name: client
+    for client in (
+        FLOOR,
+        WORKER,
+        STORE,
+        DEFAULT,
+        STACK,
+        COLD,
+        WGET2,
+        SPIDER_RS,
+        SCRAPY,
+        CRAWLEE,
+    )
+}
+OURS = ("worker", "store", "default", "stack", "stack-cold")
 
 
 def environment(authorities: Path) -> dict[str, str]:
@@ -128,10 +187,15 @@ class Contest:
             remove = partial(shutil.rmtree, layout.INSTANCES / port, ignore_errors=True)
             return replace(self._crawl(url, "--port", port), after=remove)
         if client is STORE:
-            return self._crawl(url, "--store", str(self._folder / f"store-{self._crawls}"))
+            return self._crawl(url, *self._own_store(), "--workers", "1")
+        if client is DEFAULT:
+            return self._crawl(url, *self._own_store(), default=True)
         if client.peer:
-            script = CLIENTS / SCRIPTS[client.name]
-            words: list[str | Path] = [PEERS_PYTHON, script, url, "--at-once", str(AT_ONCE)]
+            script = CLIENTS / client.script
+            program: str | Path = sys.executable if client is WGET2 else PEERS_PYTHON
+            words: list[str | Path] = [program, script, url, "--at-once", str(AT_ONCE)]
+            if client is SPIDER_RS:  # it chooses the number of concurrent requests itself
+                words = [(node.folder() or Path()) / "node", script, url]
             return Turn(words=words, environment=self._environment)
         module = f"bench.clients.{client.name}"
         path = os.pathsep.join((str(ROOT / "functions"), str(ROOT)))
@@ -150,12 +214,16 @@ class Contest:
         port = self._stack.emulator.port
         return self._crawl(url, "--port", str(port), "--max-pages", str(WARM_PAGES))
 
-    def _crawl(self, url: str, *more: str) -> Turn:
+    def _own_store(self) -> tuple[str, str]:
+        return "--store", str(self._folder / f"store-{self._crawls}")
+
+    def _crawl(self, url: str, *more: str, default: bool = False) -> Turn:
         self._crawls += 1
         # Runs of the same name would share the record of queued URLs.
         name = f"bench-{self._crawls}"
-        options = ["--name", name, "--delay", "0", "--concurrency", str(AT_ONCE), *more]
-        options += ["--bodies", "off"]  # the other clients store no bodies
+        options = ["--name", name, "--delay", "0", *more]
+        if not default:  # most other clients store no bodies
+            options += ["--concurrency", str(AT_ONCE), "--bodies", "off"]
         options += ["--out", str(self._folder / name), "--json"]
         return Turn(words=(ORBWEAVER, "crawl", url, *options), environment=self._environment)
 

@@ -1,7 +1,7 @@
 """Figures from runs: valid runs, medians, ratios.
 
-A round is one run of each client on one site. The whole round is void if a client failed or clients
-got different pages, because a client that fetches less must not look fast.
+A round is one run of each client on one site. A run is void if the client failed or got other pages
+than the floor, because a client that fetches less must not look fast.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SHOWN_MAX = 3
 FLOOR, WORKER = "floor", "worker"
-PEERS = ("scrapy", "crawlee")
+PEERS = ("scrapy", "crawlee", "wget2", "spider-rs")
 MILLION = 1_000_000
 
 
@@ -66,6 +66,7 @@ class Row:
     pages_per_s: float
     spread: float  # (fastest - slowest) / median
     cpu_ms_per_page: float
+    cpu_ms_per_page_overall: float  # with start-up and shutdown
     overall_s: float
     resident_bytes_max: int
     bytes: int
@@ -73,23 +74,35 @@ class Row:
     units_per_page: Mapping[str, float] = field(default_factory=dict)
 
 
-def void(runs: Sequence[Run], served: int | None = None) -> str:
-    """Return why a round is void, or "". `served` is the number of pages to fetch, if known."""
-    for run in runs:
-        if run.failure:
-            return f"{run.client} failed: {run.failure}"
-        if run.pages < len(run.paths):
-            return f"{run.client} was given {len(run.paths)} pages and saw {run.pages}"
-    every = frozenset[str]().union(*(run.paths for run in runs))
-    for run in runs:
-        if lacking := every - run.paths:
-            shown = ", ".join(sorted(lacking)[:SHOWN_MAX])
-            return f"{run.client} lacks {len(lacking)} of {len(every)} pages: {shown}"
-    if not every:
-        return "no pages were fetched"
-    if served is not None and len(every) != served:
-        return f"{len(every)} of {served} pages were fetched"
+def faults(runs: Sequence[Run], served: int | None = None) -> list[str]:
+    """Return why each run is void, or "". `served` is the number of pages to fetch, if known.
+
+    A client must get the pages of the floor. Without a floor, it must get all pages that any
+    client got.
+    """
+    well = [run for run in runs if not run.failure]
+    floors = [run.paths for run in well if run.client == FLOOR]
+    wanted = floors[0] if floors else frozenset[str]().union(*(run.paths for run in well))
+    whole = "" if wanted else "no pages were fetched"
+    if served is not None and len(wanted) != served:
+        whole = f"{len(wanted)} of {served} pages were fetched"
+    return [whole or _fault(run, wanted) for run in runs]
+
+
+def _fault(run: Run, wanted: frozenset[str]) -> str:
+    if run.failure:
+        return f"failed: {run.failure}"
+    if run.pages < len(run.paths):
+        return f"was given {len(run.paths)} pages and saw {run.pages}"
+    if lacking := wanted - run.paths:
+        return f"lacks {len(lacking)} of {len(wanted)} pages: {_shown(lacking)}"
+    if beyond := run.paths - wanted:
+        return f"got {len(beyond)} pages more than the others: {_shown(beyond)}"
     return ""
+
+
+def _shown(paths: frozenset[str]) -> str:
+    return ", ".join(sorted(paths)[:SHOWN_MAX])
 
 
 def rows(runs: Iterable[Mapping[str, Any]]) -> list[Row]:
@@ -117,6 +130,7 @@ def _row(site: str, client: str, group: Sequence[Mapping[str, Any]]) -> Row:
         pages_per_s=median(speeds),
         spread=(max(speeds) - min(speeds)) / median(speeds),
         cpu_ms_per_page=1000 * middle("cpu_s") / pages,
+        cpu_ms_per_page_overall=1000 * middle("cpu_overall_s") / pages,
         overall_s=middle("overall_s"),
         resident_bytes_max=round(middle("resident_bytes_max")),
         bytes=round(middle("bytes")),

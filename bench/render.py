@@ -25,6 +25,7 @@ def write(benchmarks: Sequence[Results], page: Path) -> None:
     ordered = sorted(benchmarks, key=lambda results: str(results["at"]))
     rows = counted(ordered[-1])
     parts = {
+        "cpu": _cpu(ordered),
         "ratios": _ratios(ordered),
         "benchmarks": _benchmarks(ordered),
         "floor": _floors(ordered),
@@ -60,6 +61,32 @@ def table(results: Results) -> str:
         )
     blocks += _voids(results)
     return "\n\n".join(blocks) or "nothing was measured"
+
+
+def _cpu(benchmarks: Sequence[Results]) -> str:
+    """Return the CPU per page of whole commands: of the last benchmark, and ratios to the floor."""
+    last = counted(benchmarks[-1])
+    titles, sites = benchmarks[-1]["clients"], _by_site(last)
+    by_client = {
+        (site, row.client): row.cpu_ms_per_page_overall
+        for site, rows in sites.items()
+        for row in rows
+    }
+    body = [
+        (title, contest.ALL[client].stores, *(_cpu_cell(by_client, site, client) for site in sites))
+        for client, title in titles.items()
+    ]
+    heads = [
+        f"{benchmarks[-1]['sites'][site]['title']}, {sites[site][0].pages:,}" for site in sites
+    ]
+    return grid(("client", "stores", *heads), body, left=2)
+
+
+def _cpu_cell(by_client: Mapping[tuple[str, str], float], site: str, client: str) -> str:
+    cost, floor = by_client.get((site, client)), by_client.get((site, figures.FLOOR))
+    if cost is None:
+        return NONE
+    return f"{cost:,.2f} ms" + (f" ({_times(cost / floor)} x)" if floor else "")
 
 
 def _ratios(benchmarks: Sequence[Results]) -> str:
@@ -198,7 +225,8 @@ def _cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 def _voids(results: Results) -> list[str]:
     titles = {name: about["title"] for name, about in results["sites"].items()}
     return [
-        f"{titles[void['site']]}, round {void['round'] + 1} is void: {void['why']}"
+        f"{titles[void['site']]}, round {void['round'] + 1}:"
+        f" the run of {results['clients'][void['client']]} is void, as it {void['why']}."
         for void in results["void"]
     ]
 

@@ -141,11 +141,12 @@ class Session:
             runs = [self._turn(contest.ALL[name], place, served, number) for name in names]
             if number == 0 and runs:
                 self._load(place, served, runs[0])
-            why = figures.void(runs, known)
-            if why:
-                self._say(f"  round {number + 1} is void: {why}")
-                self.results["void"].append({"site": place.name, "round": number, "why": why})
-            self.results["runs"] += [{**run.as_json(), "void": why} for run in runs]
+            for run, why in zip(runs, figures.faults(runs, known), strict=True):
+                self.results["runs"].append({**run.as_json(), "void": why})
+                if why:
+                    about = {"client": run.client, "round": number, "why": why}
+                    self._say(f"  round {number + 1} of {run.client} is void: {why}")
+                    self.results["void"].append({"site": place.name, **about})
 
     def _warm_up(self, url: str) -> None:
         ran = self._measured(self._contest.warm_up(url))

