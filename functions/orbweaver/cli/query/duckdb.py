@@ -107,11 +107,25 @@ def only(names: Collection[str], sheets: Mapping[str, Sheet]) -> dict[str, Sheet
     }
 
 
+class Database:
+    """An open DuckDB database that reads only the tables of exports."""
+
+    def __init__(self, connection: Any, pool: ThreadPoolExecutor) -> None:
+        self._connection, self._pool = connection, pool
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Answer:
+        """Run statements of SQL. The next call discards the rows of this result."""
+        opened = self._connection
+        _interruptible(self._pool, opened, lambda: opened.execute(sql, list(values) or None))
+        columns = tuple(column[0] for column in opened.description or ())
+        return Answer(columns=columns, rows=_rows(self._pool, opened))
+
+
 @contextmanager
-def run_query(
-    sql: str, sheets: Mapping[str, Sheet], folder: Path, bounds: QueryBounds = USUAL
-) -> Iterator[Answer]:
-    """Run a query over tables. Raises UsageError with the error of the query.
+def database(
+    sheets: Mapping[str, Sheet], folder: Path, bounds: QueryBounds = USUAL
+) -> Iterator[Database]:
+    """Open a database with the tables. Raises UsageError with the error of a query.
 
     `folder` is for data that does not fit into memory.
     """
@@ -123,11 +137,18 @@ def run_query(
     with duckdb.connect(config=config) as opened, ThreadPoolExecutor(1) as pool:
         try:
             pool.submit(_close_up, opened, sheets, bounds).result()
-            _interruptible(pool, opened, lambda: opened.execute(sql))
-            columns = tuple(column[0] for column in opened.description or ())
-            yield Answer(columns=columns, rows=_rows(pool, opened))
+            yield Database(opened, pool)
         except duckdb.Error as error:
             raise UsageError(_words(str(error), sheets)) from error
+
+
+@contextmanager
+def run_query(
+    sql: str, sheets: Mapping[str, Sheet], folder: Path, bounds: QueryBounds = USUAL
+) -> Iterator[Answer]:
+    """Run a query over tables. Raises UsageError with the error of the query."""
+    with database(sheets, folder, bounds) as opened:
+        yield opened.execute(sql)
 
 
 def _interruptible(pool: ThreadPoolExecutor, connection: Any, act: Callable[[], T]) -> T:
