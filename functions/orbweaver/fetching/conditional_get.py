@@ -63,6 +63,7 @@ def complete_unchanged(record: PageRecord, before: PageRecord) -> PageRecord:
         language=before.language,
         canonical=before.canonical,
         links=before.links,
+        h1=before.h1,
         sha256=before.sha256,
         etag=record.etag or before.etag,
         last_modified=record.last_modified or before.last_modified,

@@ -92,6 +92,7 @@ class PageRecord:
     render_why: Annotated[
         str | None, "why its scripts were run or not; empty: the crawl does not render (rendering)"
     ] = None
+    h1: Annotated[int | None, "number of its h1 elements, at most 10"] = None
     extracted: tuple[Item, ...] = field(default=(), metadata={"column": False})
 
 

@@ -10,6 +10,7 @@ linear in its bytes and limited.
     html_scan      reads the outline and text of HTML by tokens, without a tree
     client_rendering  detects pages that are empty until their scripts run
     page           extracts title, links and directives of a page
+    headings       counts main headings
     links          canonicalizes the links of a page, parses the Link and Refresh headers
     soft_404       detects "not found" pages with status 200
     text_digest    computes digests that are similar for similar texts, counts identical bodies

@@ -13,6 +13,7 @@ from orbweaver.model.slices import unpaused
 from orbweaver.model.url import TRACKING_PARAMETERS, is_base, resolved
 from orbweaver.parsing import charset as charsets
 from orbweaver.parsing.client_rendering import needs_rendering
+from orbweaver.parsing.headings import count_h1
 from orbweaver.parsing.html_scan import is_small, outline_of, text_of
 from orbweaver.parsing.links import Links, Refresh, links_of, refresh_of
 from orbweaver.parsing.markup import as_html
@@ -58,6 +59,8 @@ class Page:
     description: str | None
     language: str | None
     canonical: str | None
+    # Number of `h1` elements (parsing/headings.py).
+    h1: int | None = None
     charset: str
     nofollow: bool
     noindex: bool
@@ -195,13 +198,13 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
         found.withdrawn, found.references = found.references + found.withdrawn, []
     yield from links.adding(found.references)
     title, description = _single_line(found.title), _single_line(found.description)
-    canonical = resolved(found.canonical, base, tracking=tracking) if found.canonical else None
-    no_canonical = int(bool(found.canonical) and canonical is None)
+    canonical, no_canonical = _canonical(found.canonical, base, tracking)
     return Page(
         title=title[:TEXT_CHARS_MAX].strip() or None,
         description=description[:TEXT_CHARS_MAX].strip() or None,
         language=found.language[:LANGUAGE_CHARS_MAX] or None,
         canonical=canonical,
+        h1=count_h1(ready.html),
         charset=ready.charset,
         nofollow=nofollow,
         noindex=not _NOINDEX.isdisjoint(wishes),
@@ -324,6 +327,14 @@ def _redirect_target(
         return None
     url = resolved(refresh.reference, base, tracking=tracking)
     return url if here is None or url != resolved(here, tracking=frozenset()) else None
+
+
+def _canonical(
+    reference: str | None, base: str | None, tracking: frozenset[str]
+) -> tuple[str | None, int]:
+    """Return the canonical URL of a page, and the number of invalid ones, 0 or 1."""
+    url = resolved(reference, base, tracking=tracking) if reference else None
+    return url, int(bool(reference) and url is None)
 
 
 def _words(text: str | None) -> set[str]:

@@ -125,6 +125,7 @@ def page_record(
         cut=column_text(cuts),
         needs_rendering=True if empty else None,
         rendered=True if response is not None and response.rendered else None,
+        h1=page.h1 if page else None,
         render_why=None if render_why is None else str(render_why),
     )
 

@@ -64,6 +64,7 @@ def test_page_record_contains_target_answer_and_page() -> None:
         sha256=sha256(BODY).hexdigest(),
         etag='"e"',
         last_modified="Sat, 21 Nov 2026 09:00:00 GMT",
+        h1=0,
     )
 
 
