@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+AXE = Path(__file__).parent / "console" / "node_modules" / "axe-core" / "axe.min.js"
 WAIT_S = 120.0
 LOOK_S = 0.05
 # Chromium's error for a call to a page that is being left.
@@ -135,6 +136,17 @@ class Tab:
     async def picture(self, path: Path, *, whole: bool = True) -> None:
         told = await self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(told["data"]))
+
+    async def faults(self, where: str) -> list[str]:
+        """Return the serious accessibility faults that axe finds. `where` names the page."""
+        if not await self.run("'axe' in window"):
+            await self.run(AXE.read_text() + "; null")
+        found = await self.run(
+            "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations"
+            ".filter((one) => ['serious', 'critical'].includes(one.impact)).map((one) =>"
+            " `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).join(' | ')}`))"
+        )
+        return [f"{where}: {one}" for one in found]
 
     def requests(self) -> list[str]:
         """Return the URLs requested since the tab was opened."""

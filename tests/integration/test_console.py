@@ -34,7 +34,6 @@ pytestmark = [
 ]
 
 FUNCTIONS = Path(__file__).parents[2] / "functions"
-AXE = Path(__file__).parents[1] / "console" / "node_modules" / "axe-core" / "axe.min.js"
 COMMAND = "import sys; from orbweaver.cli.main import main; sys.exit(main())"
 PAGES, REQUESTS_MAX = 60, 8
 SIZES = ((1280, 800), (390, 844))
@@ -391,7 +390,7 @@ async def test_a_thousand_hostile_texts_are_shown_as_text(tmp_path: Path) -> Non
         assert tab.mistakes() == []
 
 
-@pytest.mark.skipif(not AXE.is_file(), reason="`make setup` installs axe-core")
+@pytest.mark.skipif(not browser.AXE.is_file(), reason="`make setup` installs axe-core")
 async def test_screens_have_no_serious_accessibility_fault(site: Graph, tmp_path: Path) -> None:
     async with console(tmp_path) as url, browser.opened() as tab:
         begun = await asyncio.to_thread(
@@ -412,7 +411,6 @@ async def test_screens_have_no_serious_accessibility_fault(site: Graph, tmp_path
         await tab.run(f"location.hash = '#/run/{crawl}'")
         await tab.until("document.querySelector('h1 ~ .state')?.innerText.includes('finished')")
         await asyncio.to_thread(cli, tmp_path, "export", "--crawl", crawl, "--json")
-        await tab.run(AXE.read_text() + "; null")
         dialogs = {
             f"run/{slow['crawl']}": ("Edit…", "Cancel…"),
             "schedules": ("Remove…",),
@@ -446,21 +444,12 @@ async def test_screens_have_no_serious_accessibility_fault(site: Graph, tmp_path
                         await tab.click("Run")
                         await tab.until("Boolean(document.querySelector('.chart rect'))")
                     where = f"{screen or 'runs'} {theme} {width}"
-                    found += await _faults(tab, where)
+                    found += await tab.faults(where)
                     assert await tab.run("document.documentElement.scrollWidth") <= width, where
                     for name in dialogs.get(screen, ()):
                         await tab.click(name)
                         await tab.until("Boolean(document.querySelector('dialog[open]'))")
-                        found += await _faults(tab, f"{where} {name}")
+                        found += await tab.faults(f"{where} {name}")
                         await tab.click("Close")
                         await tab.until("!document.querySelector('dialog')")
         assert found == []
-
-
-async def _faults(tab: Tab, where: str) -> list[str]:
-    told = await tab.run(
-        "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations"
-        ".filter((one) => ['serious', 'critical'].includes(one.impact)).map((one) =>"
-        " `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).join(' | ')}`))"
-    )
-    return [f"{where}: {one}" for one in told]
