@@ -1,8 +1,8 @@
 """The command line: parse arguments, call other packages, print results.
 
 Exit codes: 0 success, 1 the crawl fetched nothing or exceeded `--fail-above` (also if a record does
-not exist or files cannot be written), 2 usage, 3 the stack is unreachable, 130 interrupted, 141 the
-reader of the output is gone (`| head`).
+not exist, files cannot be written, or an audit has findings of `--fail-on`), 2 usage, 3 the stack
+is unreachable, 130 interrupted, 141 the reader of the output is gone (`| head`).
 
     main              entry point, exit codes
     running           running a command, its errors

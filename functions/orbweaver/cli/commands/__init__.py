@@ -64,6 +64,7 @@ _COMMANDS = (
     ("scrape", "commands.scrape", "request one page and print its main text"),
     ("extract", "commands.extract", "try the item rules of a definition on one page"),
     ("query", "query.command", "query exports with SQL, in a folder or of a stack (--target)"),
+    ("audit", "audit.command", "check exported pages and links for faults of the site"),
     ("deliver", "commands.deliver", "deliver an existing export again"),
     ("local", "commands.steer", "manage the stack on this machine: up, down, status"),
     (

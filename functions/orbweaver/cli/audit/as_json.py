@@ -1,0 +1,37 @@
+"""The report as one JSON object."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from orbweaver.cli.audit.report import AuditReport, CheckResult
+
+
+def render(report: AuditReport) -> str:
+    body = {
+        "crawl": report.crawl,
+        "since": report.since,
+        "pages": report.pages,
+        "outcomes": dict(report.outcomes),
+        "severities": report.by_severity(),
+        "statuses": report.by_status(),
+        "checks": [_check(one) for one in report.results],
+        "unjudged": [asdict(one) for one in report.unjudged],
+    }
+    return json.dumps(body, indent=1)
+
+
+def _check(one: CheckResult) -> dict[str, Any]:
+    check = one.check
+    return {
+        "check": check.name,
+        "severity": check.severity,
+        "sentence": check.sentence,
+        "fix": check.fix,
+        "not_run": one.why_not,
+        "faults": one.faults,
+        "counts": dict(one.counts),
+        "findings": [asdict(finding) for finding in one.findings],
+    }

@@ -1,0 +1,168 @@
+"""`audit`: check the exported pages and links of a crawl, and report what to fix on the site."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from orbweaver.cli import text
+from orbweaver.cli.audit.catalog import Check, checks
+from orbweaver.cli.audit.redirect_map import redirects_in
+from orbweaver.cli.audit.report import AuditReport
+from orbweaver.cli.command import command, crawl_argument, option, repeated, stack_options
+from orbweaver.cli.context import CliContext
+from orbweaver.cli.exit_codes import FAILED, OK, UsageError, WriteError
+from orbweaver.cli.query import tables
+from orbweaver.cli.query.duckdb import QueryBounds, database
+from orbweaver.cli.query.tables import Export, Sheet
+from orbweaver.cli.session import chosen
+
+# DuckDB needs more memory than this limit, because it does not count all of it.
+BOUNDS = QueryBounds(memory="550MB")
+OUT = Path("out")
+TABLES = ("pages", "links", "texts")
+# Modules with the function `render`, and the number of findings that they show per check.
+FORMATS: Mapping[str, tuple[str, int]] = {
+    "text": ("plain", 5),
+    "json": ("as_json", 1000),
+    "sarif": ("sarif", 1000),
+    "junit": ("junit", 100),
+    "html": ("html", 100),
+}
+BARS = ("error", "warning", "new:error", "new:warning")
+
+
+def audit(arguments: Namespace, around: CliContext) -> int:
+    selected = _selected(arguments.only)
+    if arguments.list:
+        _list(selected, around)
+        return OK
+    if arguments.fail_on in BARS[2:] and arguments.since is None:
+        raise UsageError(f"--fail-on {arguments.fail_on}: name the earlier run with --since")
+    if arguments.target and arguments.source:
+        raise UsageError("--from: a folder is no stack: omit --target")
+    name, shown = FORMATS[arguments.format]
+    render: Callable[[AuditReport], str] = import_module(f"orbweaver.cli.audit.{name}").render
+    with TemporaryDirectory(prefix="orbweaver-") as folder:
+        report = _audited(arguments, around, selected, Path(folder), arguments.limit or shown)
+    _write(render(report), arguments.out, around)
+    if arguments.out is not None or arguments.format != "text":
+        around.note(_summary(report))
+    return FAILED if arguments.fail_on is not None and report.fails(arguments.fail_on) else OK
+
+
+def _selected(only: Sequence[str]) -> list[Check]:
+    known = checks()
+    for name in only:
+        if name not in known:
+            raise UsageError(f"--only: there is no check {name!r}: see `orbweaver audit --list`")
+    return [check for check in known.values() if not only or check.name in only]
+
+
+def _list(selected: Sequence[Check], around: CliContext) -> None:
+    rows = [(one.severity, one.name, one.sentence) for one in selected]
+    around.write(*text.table(rows))
+
+
+def _audited(
+    arguments: Namespace, around: CliContext, selected: Sequence[Check], folder: Path, limit: int
+) -> AuditReport:
+    # Other formats and --list need no DuckDB.
+    from orbweaver.cli.audit.auditor import Auditor
+    from orbweaver.cli.audit.selection import exported_runs
+
+    map_file = arguments.redirect_map
+    redirects = {} if map_file is None else redirects_in(around.folder / map_file)
+    exports, before = _exports(arguments, around, folder / "files")
+    sheets = tables.sheets_of([*before, *exports])
+    sheets = {name: sheets[name] for name in TABLES if name in sheets}
+    if arguments.target:
+        asyncio.run(_fetch(arguments, around, sheets))
+    with database(sheets, folder / "spill", BOUNDS) as opened:
+        runs = exported_runs(opened, exports)
+        found = runs.find(arguments.which)
+        earlier = None
+        if before:
+            earlier = exported_runs(opened, before).find(None)
+        elif arguments.since is not None:
+            earlier = runs.find(arguments.since, before=found.id)
+        auditor = Auditor(
+            database=opened,
+            checks=selected,
+            tables=frozenset(name for name, sheet in sheets.items() if sheet.rows),
+            redirects=redirects,
+        )
+        return auditor.audit(found, earlier, limit)
+
+
+def _exports(
+    arguments: Namespace, around: CliContext, folder: Path
+) -> tuple[list[Export], list[Export]]:
+    """Return the exports, and the earlier exports if --since names a folder."""
+    if arguments.target:
+
+        async def listed() -> list[Export]:
+            async with chosen(arguments, around) as session:
+                return await tables.exports_of(session.ports.files, folder, arguments.day)
+
+        return asyncio.run(listed()), []
+    source = arguments.source or OUT
+    found = tables.exports_in(around.folder / source, source, arguments.day)
+    since = arguments.since
+    if since is None or not (around.folder / since / "manifests").is_dir():
+        return found, []
+    return found, tables.exports_in(around.folder / since, Path(since), None)
+
+
+async def _fetch(arguments: Namespace, around: CliContext, sheets: Mapping[str, Sheet]) -> None:
+    async with chosen(arguments, around) as session:
+        await tables.fetch(session.ports.files, sheets.values(), around.note)
+
+
+def _write(body: str, out: Path | None, around: CliContext) -> None:
+    if out is None:
+        around.write(body)
+        return
+    path = around.folder / out
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(body + "\n", encoding="utf-8")
+    except OSError as error:
+        raise WriteError(f"{out}: {error.strerror}") from error
+    around.note(f"written to {out}")
+
+
+def _summary(report: AuditReport) -> str:
+    found = [text.plural(number, kind) for kind, number in report.by_severity().items()]
+    skipped = f"{text.plural(len(report.not_run), 'check')} did not run"
+    urls = sum(one.urls for one in report.unjudged)
+    return ", ".join([*found, skipped, f"{text.plural(urls, 'URL')} could not be judged"])
+
+
+COMMANDS = (
+    command(
+        "audit",
+        audit,
+        crawl_argument("id or name of an exported crawl (default: the newest)", nargs="?"),
+        option(
+            "--from DIR", f"folder with exports, or with folders of exports ({OUT})", dest="source"
+        ),
+        option("--day YYYY-MM-DD", "only this day"),
+        option(
+            "--since RUN",
+            "compare with an earlier run: its id, the name of the crawl, or a folder with exports",
+        ),
+        option(f"--fail-on {'|'.join(BARS)}", "exit code 1 if there is such a finding"),
+        option(f"--format {'|'.join(FORMATS)}", "output format (text)", default="text"),
+        option("--out FILE", "write the report to a file"),
+        repeated("--only CHECK", "run only this check; may be repeated"),
+        option("--list", "list the checks"),
+        option("--limit N", "maximum number of findings that the report shows per check"),
+        option("--redirect-map FILE", "CSV file with an old and a new URL per line"),
+        parents=(stack_options,),
+    ),
+)

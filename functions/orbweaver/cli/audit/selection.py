@@ -1,0 +1,74 @@
+"""Select the runs to audit from the tables of exports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.query.duckdb import Database
+from orbweaver.cli.query.tables import Export
+
+# Maximum number of runs in a message.
+SHOWN = 5
+# Runs in the order of their first request. A run without a first page continues an earlier one.
+_RUNS = """
+SELECT crawl, bool_or(depth = 0 AND outcome IN ('fetched', 'unchanged', 'redirected')) AS whole
+FROM pages
+GROUP BY crawl
+ORDER BY min(fetched_at), crawl
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedRuns:
+    """A run, and the earlier runs of its name that it continues."""
+
+    id: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedRuns:
+    """The runs of exports: their ids, oldest first, whether they are whole, and their names."""
+
+    whole: Mapping[str, bool]
+    names: Mapping[str, str]
+
+    def find(self, word: str | None, before: str | None = None) -> AuditedRuns:
+        """Find a run by its id, or the newest run of a name, or the newest run.
+
+        `before` is a later run. Raises UsageError if there is none.
+        """
+        runs = [*self.whole]
+        runs = runs if before is None else runs[: runs.index(before)]
+        found = [one for one in runs if word in (None, one, self.names.get(one))]
+        if not found:
+            earlier = "" if before is None else f" before {before}"
+            there = ", ".join(runs[::-1][:SHOWN]) or "none"
+            raise UsageError(
+                f"the exports contain no pages of {word or 'a crawl'}{earlier}: runs: {there}"
+            )
+        newest = found[-1]
+        return AuditedRuns(id=newest, ids=tuple(self._continued(newest)))
+
+    def _continued(self, newest: str) -> list[str]:
+        older = [*self.whole][: [*self.whole].index(newest)]
+        ids = [newest]
+        while not any(self.whole[one] for one in ids):
+            same = [one for one in older if self.names.get(one) == self.names.get(newest)]
+            if not same:
+                break
+            ids.append(same[-1])
+            older = older[: older.index(same[-1])]
+        return ids
+
+
+def exported_runs(database: Database, exports: Sequence[Export]) -> ExportedRuns:
+    """Return the runs of some of the exports whose tables the database contains."""
+    names = {
+        crawl: sums.name for export in exports for crawl, sums in export.manifest.crawls.items()
+    }
+    rows = database.execute(_RUNS).rows
+    whole = {crawl: bool(is_whole) for crawl, is_whole in rows if crawl in names}
+    return ExportedRuns(whole=whole, names=names)
