@@ -109,7 +109,7 @@ arm64: ## import the functions as deployed (arm64, Python 3.13) under emulation;
 	@tools/arm64.sh
 
 browser: setup ## tests of the console and of rendering, which need a Chromium or Chrome
-	@$(PY) -m pytest -n 2 --dist worksteal -m "not long" tests/integration/test_console*.py tests/rendering $(ARGS)
+	@$(PY) -m pytest -n 2 --dist worksteal -m "not long" tests/integration/test_console*.py tests/integration/test_audit_page.py tests/rendering $(ARGS)
 
 newest: setup ## tests of the fetcher with the newest aiohttp instead of the locked one
 	@rm -rf $(NEWEST)
