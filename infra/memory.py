@@ -13,9 +13,9 @@ from orbweaver.adapters.web.large_bodies import SMALL_BYTES
 from orbweaver.rendering.asset_cache import BYTES_MAX as ASSETS_BYTES_MAX
 from orbweaver.rendering.browser import BEYOND
 from orbweaver.rendering.task import RenderLimits
-from orbweaver.worker.host_claims import BYTES_MAX as CLAIMS_BYTES_MAX
 from orbweaver.worker.host_claims import LOADING_BYTES_MAX
 from orbweaver.worker.page_reading import MEMORY_BYTES
+from orbweaver.worker.seen_store import HOSTS_BYTES_MAX
 from orbweaver.worker.sitemap_handling import KEPT_BYTES_MAX, SITEMAPS_AT_ONCE
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _parts(settings: Settings) -> dict[str, int]:
     sitemaps = ceil((SITEMAPS_AT_ONCE * settings.sitemap_bytes_max + KEPT_BYTES_MAX) / MB)
     # The buffer for the file grows by an eighth at a time.
     file = ceil(9 / 8 * settings.segment_bytes_max / MB)
-    claims = ceil((CLAIMS_BYTES_MAX + LOADING_BYTES_MAX) / MB)
+    claims = ceil((HOSTS_BYTES_MAX + LOADING_BYTES_MAX) / MB)
     return {
         "of programs": PROGRAMS_MB,
         "for a page being read": MEMORY_BYTES // MB,

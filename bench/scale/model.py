@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bench.scale.scenario import Scenario
     from bench.scale.web import Host
     from orbweaver.frontier.messages import Pack
-    from orbweaver.frontier.seen_urls import Novelty
+    from orbweaver.worker.seen_store import Novelty
 
 SAMPLE_MS = 5_000
 # The values of adapters/dynamodb/table.py and adapters/aws/clients.py.

@@ -16,7 +16,6 @@ from orbweaver.budget.billing_units import Stage, Term
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.frontier.known_claims import DIGEST_BYTES, DIGESTS_MAX
 from orbweaver.frontier.pack_result import PackResult
-from orbweaver.frontier.seen_urls import GENERATION_MS, GENERATION_URLS_MAX, Novelty
 from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.target import Target, next_attempt
@@ -25,8 +24,16 @@ from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import RobotsEntry, delay_of, is_down
 from orbweaver.politeness.pacer import LAPSES_MAX, HostRequests, Pacer
 from orbweaver.politeness.robots_cache import FRESH_MS, UNREACHABLE_FRESH_MS
-from orbweaver.worker.host_claims import BYTES_MAX, ENTRY_BYTES, IN_USE_MS, is_worth_saving
+from orbweaver.worker.host_claims import is_worth_saving
 from orbweaver.worker.host_visits import WaitingVisits
+from orbweaver.worker.seen_store import (
+    GENERATION_MS,
+    GENERATION_URLS_MAX,
+    HOST_BYTES,
+    HOSTS_BYTES_MAX,
+    IN_USE_MS,
+    Novelty,
+)
 from orbweaver.worker.succession import place_of_message
 
 if TYPE_CHECKING:
@@ -109,7 +116,7 @@ class _Entry:
 
     @property
     def size_bytes(self) -> float:
-        return ENTRY_BYTES + DIGEST_BYTES * self.known
+        return HOST_BYTES + DIGEST_BYTES * self.known
 
 
 class HostClaims:
@@ -133,7 +140,7 @@ class HostClaims:
             return _ignore
         entry = self._entries.pop(host.name, None)
         if entry is None:
-            if not self._room(ENTRY_BYTES):
+            if not self._room(HOST_BYTES):
                 return _ignore
             entry = _Entry()
             self._held += entry.size_bytes
@@ -195,7 +202,7 @@ class HostClaims:
 
     def _room(self, more_bytes: float) -> bool:
         in_use_ms = self._model.kernel.time_ms - IN_USE_MS
-        while self._held + more_bytes > BYTES_MAX:
+        while self._held + more_bytes > HOSTS_BYTES_MAX:
             name, entry = next(iter(self._entries.items()), ("", None))
             if entry is None or entry.visited_ms >= in_use_ms:
                 return False

@@ -59,7 +59,7 @@ async def _seen_too_early(
 ) -> int:
     """Treat links as claimed before a journal lists them."""
     looked_up = await _WHOLE_DROP(self, crawl, message, result, at_ms, look=look)
-    self.seen.add(crawl.id, result.candidates, self._clock.now_ms())
+    self._seen._note_claimed(crawl, result.candidates, crawl.window_s)
     return int(looked_up)
 
 

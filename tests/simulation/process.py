@@ -16,7 +16,7 @@ from orbweaver.exporting.exporter import ExporterParts
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
 from orbweaver.worker.batch import Worker
-from orbweaver.worker.host_claims import HostClaims
+from orbweaver.worker.host_claims import ClaimFiles
 from tests.memory import (
     MemoryBacklog,
     MemoryBudgets,
@@ -254,11 +254,14 @@ class WorkerProcess(Process):
         self.worker = _Worker(cloud, ports, fetcher=self, metrics=MemoryMetrics())
         self.ending = self.worker.ending
         # Sites are small and rounds long, so one new claim is enough to write the file of claims.
-        claims = HostClaims(
-            files=ports.files, clock=self.clock, settings=settings, new_least=1, last_ms=ALWAYS_MS
+        self.worker.processor.claim_files = ClaimFiles(
+            self.worker.processor._seen,
+            files=ports.files,
+            clock=self.clock,
+            settings=settings,
+            new_least=1,
+            last_ms=ALWAYS_MS,
         )
-        self.worker.processor.host_claims = claims
-        self.worker.processor._link_dedup._host_claims = claims
 
     def end(self) -> None:
         self.worker.end()

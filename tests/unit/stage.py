@@ -214,7 +214,6 @@ class Stage:
         self.applier, self.processor = self.worker.applier, self.worker.processor
         self.pack_fetcher = self.worker.pack_fetcher
         self.budget_keeper = self.processor.budget_keeper
-        self.host_claims = self.processor.host_claims
 
     def begin(self, crawl: Crawl = CRAWL, *urls: str, pack: str = ROOT) -> Pack:
         """Add a crawl that has claimed these URLs and return the pack with them."""

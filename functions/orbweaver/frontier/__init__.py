@@ -10,7 +10,6 @@ a group of similar URLs.
     admission       whether a URL is claimed or requested, or why it is refused
     crawler_traps   sites that generate URLs without end
     erase_rule      URLs that a crawl must not request again after an erasure
-    seen_urls       memory of claimed URLs
     known_claims    claimed URLs of a host, as digests for other containers
     seen_content    memory of titles, texts, paths and values of pages, as digests
     kind_count      counts of one kind

@@ -28,6 +28,7 @@ interfaces (ports) only. Each module calls only modules below it in this list.
     succession         keep one pack of each host in flight in a crawl with a delay
     lease              decide which delivery may start, resend or release a host's pack
     host_claims        pass known claims of a host to other containers in files
+    seen_store         remember claimed, deferred and omitted URLs
     rounds             length of an invocation, and packs started before their message arrives
     shutdown           stop early when the worker must end
     group_commit       commit many packs in one transaction

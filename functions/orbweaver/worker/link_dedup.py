@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -21,16 +21,15 @@ from orbweaver.frontier.kind_scores import is_ordered
 from orbweaver.frontier.late_links import SURPLUS, Banded, band_at, late_links_max
 from orbweaver.frontier.messages import Pack, SeedsMessage
 from orbweaver.frontier.pack_result import PackResult
-from orbweaver.frontier.seen_urls import Novelty, SeenUrls
-from orbweaver.model.crawl import DAY_S, Crawl
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import PACK_TARGETS_MAX, Prior, Target, TargetKind
 from orbweaver.model.turns import in_turns, slices, turn_after
 from orbweaver.model.url import host_of
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.apply_journal import Samples, claimer_of
-from orbweaver.worker.host_claims import HostClaims
 from orbweaver.worker.kind_learning import KindLearning
+from orbweaver.worker.seen_store import SeenStore, UrlState
 
 if TYPE_CHECKING:
     from orbweaver.worker.ports import WorkerPorts
@@ -55,7 +54,7 @@ class LinkDeduplicator:
     """Drops links that need no claim. One instance per container, so its memory is reused."""
 
     def __init__(
-        self, ports: WorkerPorts, *, samples: Samples, kinds: KindLearning, claims: HostClaims
+        self, ports: WorkerPorts, *, samples: Samples, kinds: KindLearning, seen: SeenStore
     ) -> None:
         self._packs = ports.packs
         self._frontier = ports.frontier
@@ -64,22 +63,14 @@ class LinkDeduplicator:
         self._shares_limit = ports.settings.waits_billed == "no"
         self._samples = samples
         self._kinds = kinds
-        self._host_claims = claims
-        self._clock = ports.clock
+        self._seen = seen
         self._shares = Shares(ports.settings.bounds)
-        self._novelty = Novelty()
-        self._spent: set[tuple[str, int]] = set()
         # Packs of one crawl hold this lock one after the other, from the check of `seen` to their
         # journal. So packs whose pages link to each other do not claim the same URLs at the same
         # time. A lock exists only while it is needed.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         # Results of packs that wait for the crawl's lock. They contain links of pages.
         self._waiting: defaultdict[str, list[PackResult]] = defaultdict(list)
-        self.seen = SeenUrls()
-        # Omitted links that journals list, with their depths.
-        self._left = SeenUrls()
-        # Deferred (late) links that journals list. They promise little, or exceed the page limit.
-        self._late = SeenUrls()
 
     async def journal_result(
         self,
@@ -96,13 +87,12 @@ class LinkDeduplicator:
         of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
         waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
         # Claims that other containers found count as seen here, so that each claim is checked once.
-        await self._see_known(crawl, result)
+        await self._seen.note_host_claims(crawl, result.candidates)
         # Results of other workers decide which links are claimed now, and which are deferred.
         await self._kinds.before_sorting(crawl)
         async with self._turn(crawl, message, result, waiting) as alone:
             own_links = frozenset(result.candidates)
-            spent = (crawl.id, crawl.pages_max) in self._spent
-            if alone and (not spent or is_ordered(crawl)):
+            if alone and (not self._seen.is_spent(crawl) or is_ordered(crawl)):
                 await self._take_over(crawl, result, waiting)
             looked_up = await self._drop_claimed(crawl, message, result, at_ms, look=not alone)
             if of_pages:
@@ -121,16 +111,12 @@ class LinkDeduplicator:
             journal = await self._packs.write_journal(message.id, own)
             await reservations.settle(own, journal)
             await turn_after(journal.candidates)
-            self._note_late(crawl, message, journal)
-            self._remember_claims(crawl, journal)
-            self._left.add(crawl.id, map(_as_left, journal.left), self._clock.now_ms())
+            self._seen.note_journal(crawl, journal)
+            taken = len(message.targets) if isinstance(message, Pack) and message.late else 0
+            if journal.late or taken:
+                self._kinds.note_waiting(crawl, len(journal.late) - taken)
         await self._samples.keep(crawl, result.samples)
         return journal
-
-    def known(self, crawl: Crawl, links: Collection[str]) -> set[str]:
-        now_ms = self._clock.now_ms()
-        waiting = self._late.known(crawl.id, links, now_ms)
-        return self.seen.known(crawl.id, links, now_ms) | waiting
 
     async def _sort_out(
         self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult
@@ -140,7 +126,7 @@ class LinkDeduplicator:
         # person listed cannot.
         band = band_at(message.place) if isinstance(message, Pack) and message.late else None
         prompt, late = list(result.links), list[Banded]()
-        learner, spent = self._kinds.learner_for(crawl), (crawl.id, crawl.pages_max) in self._spent
+        learner, spent = self._kinds.learner_for(crawl), self._seen.is_spent(crawl)
         surplus_band = band or SURPLUS
         judged = isinstance(message, Pack) or message.past is not None
         surplus: Sequence[Target] = ()
@@ -192,14 +178,6 @@ class LinkDeduplicator:
         left = {target.url for target in surplus}
         return [target for target in links if target.url not in left], surplus
 
-    def _note_late(self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal) -> None:
-        taken = len(message.targets) if isinstance(message, Pack) and message.late else 0
-        if journal.late:
-            urls = [target.url for _, target in journal.late]
-            self._late.add(crawl.id, urls, self._clock.now_ms())
-        if journal.late or taken:
-            self._kinds.note_waiting(crawl, len(journal.late) - taken)
-
     def _keep_left(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
         """Keep up to `LEFT_MAX` omitted links in the result, each link once per container."""
         left = result.left
@@ -210,40 +188,17 @@ class LinkDeduplicator:
         if crawl.continuous or (isinstance(message, SeedsMessage) and message.past is not None):
             result.keep_left(())
             return
-        now_ms = self._clock.now_ms()
-        claimed = self.seen.known(crawl.id, (target.url for target in left), now_ms)
-        claimed.update(result.candidates)
-        told = self._left.known(crawl.id, map(_as_left, left), now_ms)
-        new = [one for one in left if one.url not in claimed and _as_left(one) not in told]
+        claiming = frozenset(result.candidates)
+        new = [one for one in self._seen.unlisted(crawl, left) if one.url not in claiming]
         if len(new) > LEFT_MAX:
             result.count("left_beyond", len(new) - LEFT_MAX)
         result.keep_left(new[:LEFT_MAX])
 
-    async def _see_known(self, crawl: Crawl, result: PackResult) -> None:
-        now_ms = self._clock.now_ms()
-        urls = result.candidates
-        unseen = set(urls) - self.seen.known(crawl.id, urls, now_ms)
-        async for part in slices([*unseen]):
-            self.seen.add(crawl.id, self._host_claims.known(crawl, part), now_ms)
-
     async def learn_from_journal(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
         """Remember which links of a stored result the pack has claimed, by its commit record."""
-        children = [journal.candidates[place].url for place in ledger.children]
-        others = {target.url for target in journal.candidates}.difference(children)
+        others = await self._seen.note_commit(crawl, journal, ledger)
         if is_ordered(crawl):
-            await self._kinds.note_not_in_flight(crawl, [*others])
-        async for part in slices(children):
-            self._host_claims.note_committed(crawl, part)
-        if not ledger.surplus:
-            self._novelty.note(crawl.id, len(journal.candidates), len(others))
-            self._remember_claims(crawl, journal)
-            return
-        self.seen.forget(crawl.id, (target.url for target in journal.candidates))
-        self._host_claims.forget(crawl, others)
-        # After the budget was lowered, one counter shard may be used up while another has much
-        # left.
-        if crawl.shards == 1 or not crawl.quotas:
-            self._spent.add((crawl.id, crawl.pages_max))
+            await self._kinds.note_not_in_flight(crawl, others)
 
     @asynccontextmanager
     async def _turn(
@@ -277,10 +232,8 @@ class LinkDeduplicator:
                 del self._waiting[crawl.id]
 
     def _unseen(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> bool:
-        urls = result.candidates
-        if _drops_late(message):
-            return len(self.known(crawl, urls)) < len(urls)
-        return len(self.seen.known(crawl.id, urls, self._clock.now_ms())) < len(urls)
+        settled = _settled(message) or {UrlState.CLAIMED}
+        return not settled.issuperset(self._seen.states(crawl, result.candidates).values())
 
     async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
         """Add links of packs that wait for the lock. Those packs keep the links for now."""
@@ -289,9 +242,9 @@ class LinkDeduplicator:
             await asyncio.sleep(0)
         room = GATHERED_MAX
         for other in waiting:
-            seen = self.seen.known(crawl.id, other.candidates, self._clock.now_ms())
+            states = self._seen.states(crawl, other.candidates)
             for target in other.links:
-                if target.url in seen or result.links_to(target.url):
+                if states[target.url] is UrlState.CLAIMED or result.links_to(target.url):
                     continue
                 if not room:
                     return
@@ -311,7 +264,8 @@ class LinkDeduplicator:
 
         `look` means that all links must be looked up, not only a sample.
         """
-        if (crawl.id, crawl.pages_max) in self._spent and not is_ordered(crawl):
+        spent = self._seen.is_spent(crawl)
+        if spent and not is_ordered(crawl):
             dropped = result.candidates
             for target in result.links:
                 result.leave_out(target)
@@ -321,18 +275,15 @@ class LinkDeduplicator:
         # A page that a sitemap lists as changed can be claimed again. The same holds for a URL
         # whose claim was just abandoned.
         modified = result.modified
-        now_ms = self._clock.now_ms()
         free = modified.keys() | result.reopened
-        late = isinstance(message, Pack) and message.late
-        if not late:  # a late link's claim may have been released meanwhile
-            result.drop(self.seen.known(crawl.id, result.candidates, now_ms) - free)
-        if _drops_late(message):
-            result.drop(self._late.known(crawl.id, result.candidates, now_ms) - free)
-            if (crawl.id, crawl.pages_max) in self._spent:
-                return 0  # these links are deferred, and looked up when due
+        settled = _settled(message)
+        states = self._seen.states(crawl, result.candidates)
+        result.drop({url for url, state in states.items() if state in settled} - free)
+        if spent and UrlState.WAITING in settled:
+            return 0  # these links are deferred, and looked up when due
         links = tuple(target for target in result.links if target.url not in result.reopened)
         probes = links
-        if links and not (look or modified or self._novelty.needs_lookup(crawl.id)):
+        if links and not (look or modified or self._seen.needs_lookup(crawl)):
             probes = links[:: -(-len(links) // PROBES)]
         found = await self._look_up(crawl, message, result, at_ms, probes)
         if found and len(probes) < len(links):
@@ -358,30 +309,17 @@ class LinkDeduplicator:
             claimer = claimer_of(crawl, message.id, at_ms, window_s)
             urls = [target.url for target in group]
             known = await self._frontier.known(claimer, urls, modified)
-            claimed = len(known.held) + len(known.lapsed)
-            self._novelty.note(crawl.id, len(urls), claimed)
-            self._remember(crawl, known.held, window_s)
-            self._host_claims.note_read(crawl, known.own)
+            self._seen.note_lookup(crawl, urls, known, window_s)
             result.drop(known.held)
             lapsed |= known.lapsed
-            found += claimed
+            found += len(known.held) + len(known.lapsed)
         result.recall(lapsed)
         return found
 
-    def _remember_claims(self, crawl: Crawl, journal: Journal) -> None:
-        for window_s, group in by_window(journal.candidates):
-            self._remember(crawl, [target.url for target in group], window_s)
 
-    def _remember(self, crawl: Crawl, urls: Iterable[str], window_s: int | None) -> None:
-        window_s = crawl.window_s if window_s is None else window_s
-        if not crawl.continuous or window_s >= DAY_S:
-            self.seen.add(crawl.id, urls, self._clock.now_ms())
-
-
-def _drops_late(message: Pack | SeedsMessage) -> bool:
-    """Return True if links that are deferred already can be dropped: those found on pages."""
-    return isinstance(message, Pack) and not message.late
-
-
-def _as_left(target: Target) -> str:
-    return f"{target.depth} {target.url}"
+def _settled(message: Pack | SeedsMessage) -> frozenset[UrlState]:
+    """Return the states of links that the pack need not claim."""
+    if isinstance(message, SeedsMessage):
+        return frozenset({UrlState.CLAIMED})
+    # The claim of a late link may have been released meanwhile.
+    return frozenset() if message.late else frozenset({UrlState.CLAIMED, UrlState.WAITING})

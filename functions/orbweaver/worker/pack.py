@@ -42,12 +42,13 @@ from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.earlier_runs import EarlierRunReader
 from orbweaver.worker.fetch_pack import PackFetcher
-from orbweaver.worker.host_claims import HostClaims
+from orbweaver.worker.host_claims import ClaimFiles
 from orbweaver.worker.link_dedup import LinkDeduplicator
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_fault import unreadable
 from orbweaver.worker.rounds import Round
 from orbweaver.worker.seeding import late_result, result_of
+from orbweaver.worker.seen_store import SeenStore
 from orbweaver.worker.succession import place_of_message
 
 if TYPE_CHECKING:
@@ -165,18 +166,17 @@ class PackProcessor:
             random=ports.delivery_random,
             settings=settings,
         )
-        self.host_claims = HostClaims(
-            files=ports.files, clock=clock, settings=settings, metrics=metrics
+        self._seen = SeenStore(clock)
+        self.claim_files = ClaimFiles(
+            self._seen, files=ports.files, clock=clock, settings=settings, metrics=metrics
         )
-        self._clock = clock
-        self._metrics = metrics
-        self._settings = settings
+        self._clock, self._metrics, self._settings = clock, metrics, settings
         self._underway = underway or UncommittedResults()
         self._earlier_runs = EarlierRunReader(
             packs=packs, crawls=crawls, frontier=frontier, bounds=settings.bounds
         )
         self._link_dedup = LinkDeduplicator(
-            ports, samples=applier.samples, kinds=pack_fetcher.kinds, claims=self.host_claims
+            ports, samples=applier.samples, kinds=pack_fetcher.kinds, seen=self._seen
         )
 
     async def advance(
@@ -393,12 +393,12 @@ class PackProcessor:
                 crawl=crawl,
                 until_ms=until_ms,
                 reservations=reservations,
-                seen=lambda urls: self._link_dedup.known(crawl, urls),
+                seen=partial(self._seen.seen, crawl),
                 linked=result.links_to,
                 named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
                 lined=not pack.place,
                 suspected=pack.failures > 0,
-                asking=self.host_claims.visit(
+                asking=self.claim_files.visit(
                     crawl, pack, round_, until_ms, early=round_.has_taken(pack)
                 ),
                 host_done=host_done,

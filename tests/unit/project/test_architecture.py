@@ -45,7 +45,7 @@ ACTORS = frozenset(
             "apply_journal batch body_writer call_batching cookies crawl_cache shutdown "
             "fetch_pack group_commit host_claims kind_learning late_packs link_dedup pack "
             "page_fault page_rendering render_lane rendering_choice response_handling "
-            "earlier_runs rounds seeding sitemap_handling succession"
+            "earlier_runs rounds seeding seen_store sitemap_handling succession"
         ),
         "exporting": (
             "change_feed exporter file_store finalizer formats.hashed_file "

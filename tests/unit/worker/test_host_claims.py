@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from orbweaver.frontier.backlog import with_place
+from orbweaver.frontier.claims import ClaimStates
+from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.known_claims import KnownClaims, decode
 from orbweaver.frontier.late_links import place_at
 from orbweaver.frontier.messages import child_id
 from orbweaver.model.errors import NOTHING, Permanent, Transient
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
-from orbweaver.worker import host_claims
-from orbweaver.worker.host_claims import BYTES_MAX, HostClaims, is_worth_saving, key_of
+from orbweaver.worker import host_claims, seen_store
+from orbweaver.worker.host_claims import ClaimFiles, is_worth_saving, key_of
 from orbweaver.worker.rounds import Round
+from orbweaver.worker.seen_store import HOST_BYTES, HOSTS_BYTES_MAX, IN_USE_MS, SeenStore, SeenUrls
 from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import (
     ManualClock,
@@ -57,7 +61,7 @@ def staged(
     monkeypatch: pytest.MonkeyPatch, *, least: int = 1, last_ms: int = 3_000, **more: Any
 ) -> Stage:
     """Make a stage whose containers share claims."""
-    monkeypatch.setattr(host_claims.HostClaims.__init__, "__kwdefaults__", {
+    monkeypatch.setattr(host_claims.ClaimFiles.__init__, "__kwdefaults__", {
         "metrics": None, "new_least": least, "last_ms": last_ms,
     })  # fmt: skip
     return Stage(settings=SETTINGS, **more)
@@ -100,9 +104,7 @@ async def test_links_in_claims_file_are_not_looked_up(
     assert stage.counts()["claimed"] == 2
     # Links from the file are remembered as seen.
     urls = [f"{SITE}/{name}" for name in "abc"]
-    assert stage.processor._link_dedup.seen.known(POLITE.id, urls, stage.clock.now_ms()) == set(
-        urls
-    )
+    assert stage.processor._seen.seen(POLITE, urls) == set(urls)
 
 
 async def test_learned_claims_are_saved_for_next_container(
@@ -200,8 +202,14 @@ class Visits:
         self.effects: list[str] = []
         files = MemoryFiles(self.world, gate or noting(self.effects))
         self.metrics = MemoryMetrics()
-        self.claims = HostClaims(
-            files=files, clock=self.clock, settings=SETTINGS, metrics=self.metrics, **more
+        self.seen = SeenStore(self.clock)
+        self.claim_files = ClaimFiles(
+            self.seen,
+            files=files,
+            clock=self.clock,
+            settings=SETTINGS,
+            metrics=self.metrics,
+            **more,
         )
         self.round = Round(
             clock=self.clock,
@@ -215,7 +223,17 @@ class Visits:
     ) -> Callable[[], None]:
         target = Target(url=f"{host}/page", depth=0)
         pack = replace(packed("page", crawl), targets=(target,))
-        return self.claims.visit(crawl, pack, self.round, NOW_MS + until_s * 1000, early=early)
+        return self.claim_files.visit(crawl, pack, self.round, NOW_MS + until_s * 1000, early=early)
+
+    def claim(self, urls: list[str]) -> None:
+        self.seen._note_final(POLITE, urls)
+
+    async def known(self, urls: list[str], crawl: Crawl = POLITE) -> set[str]:
+        """Return the URLs that a file of a host contains."""
+        seen = copy(self.seen)
+        seen._claimed = SeenUrls()
+        await seen.note_host_claims(crawl, urls)
+        return set(seen.seen(crawl, urls))
 
     async def settle(self) -> None:
         for _ in range(9):
@@ -238,18 +256,18 @@ async def test_round_reads_file_once_and_writes_near_its_end() -> None:
     visits.visit()()
     await visits.settle()
     assert visits.effects == ["files.get"]
-    visits.claims.note_committed(POLITE, urls(4))
+    visits.claim(urls(4))
     visits.clock.at_ms += 58_000
     asking()
     await visits.settle()
     assert visits.effects == ["files.get"]
-    visits.claims.note_committed(POLITE, urls(9))
+    visits.claim(urls(9))
     early()
     early()
     await visits.settle()
     assert visits.effects == ["files.get", "files.put"]
     assert len(decode(visits.world.files[KEY])) == 9
-    visits.claims.note_committed(POLITE, urls(20))
+    visits.claim(urls(20))
     visits.visit(until_s=120)()
     await visits.settle()
     assert visits.effects == ["files.get", "files.put", "files.get"]
@@ -265,7 +283,7 @@ async def test_failed_write_is_repeated_in_next_round() -> None:
 
     visits = Visits(once, new_least=5, last_ms=10**9)
     visits.visit()
-    visits.claims.note_committed(POLITE, urls(9))
+    visits.claim(urls(9))
     for until_s, there in ((60, False), (120, True)):
         visits.visit(until_s=until_s)()
         await visits.settle()
@@ -291,7 +309,7 @@ async def test_denied_claims_file_is_counted(
 
     visits = Visits(gate, new_least=5, last_ms=10**9)
     visits.visit()
-    visits.claims.note_committed(POLITE, urls(9))
+    visits.claim(urls(9))
     for until_s in (60, 120):
         visits.visit(until_s=until_s)()
         await visits.settle()
@@ -304,12 +322,14 @@ async def test_claims_of_unvisited_hosts_are_not_kept() -> None:
     visits = Visits()
     visits.visit()
     other = "https://other.example"
-    visits.claims.note_committed(POLITE, [*urls(3), *urls(3, other)])
-    assert visits.claims.known(POLITE, [*urls(4), *urls(3, other)]) == set(urls(3))
-    assert visits.claims.known(replace(POLITE, id="site-2"), urls(3)) == set()
-    assert visits.claims.known(replace(POLITE, pages_max=9), urls(3)) == set()
-    visits.claims.forget(POLITE, urls(1))
-    assert visits.claims.known(POLITE, urls(3)) == set(urls(3)[1:])
+    visits.claim([*urls(3), *urls(3, other)])
+    assert await visits.known([*urls(4), *urls(3, other)]) == set(urls(3))
+    assert await visits.known(urls(3), replace(POLITE, id="site-2")) == set()
+    assert await visits.known(urls(3), replace(POLITE, pages_max=9)) == set()
+    links = tuple(Target(url=url, depth=1) for url in urls(3))
+    journal = Journal(at_ms=NOW_MS, candidates=links)
+    await visits.seen.note_commit(POLITE, journal, Ledger(pack="p", children=(1, 2), surplus=True))
+    assert await visits.known(urls(3)) == set(urls(3)[1:])
 
 
 async def test_reads_are_not_learned_if_limits_are_sharded() -> None:
@@ -317,24 +337,25 @@ async def test_reads_are_not_learned_if_limits_are_sharded() -> None:
     shared = replace(POLITE, id="site-2", shards=2, quotas=(1, 9))
     for crawl, known in ((POLITE, 3), (shared, 0)):
         visits.visit(crawl=crawl)
-        visits.claims.note_read(crawl, urls(3))
-        assert len(visits.claims.known(crawl, urls(3))) == known
+        found = ClaimStates(held=frozenset(urls(3)), own=frozenset(urls(3)))
+        visits.seen.note_lookup(crawl, urls(3), found, None)
+        assert len(await visits.known(urls(3), crawl)) == known
 
 
 async def test_unused_hosts_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_claims, "BYTES_MAX", 3 * host_claims.ENTRY_BYTES + 3_000)
+    monkeypatch.setattr(seen_store, "HOSTS_BYTES_MAX", 3 * HOST_BYTES + 3_000)
     visits = Visits()
     hosts = [f"https://{number}.example" for number in range(4)]
     for host in hosts[:3]:
         visits.visit(host)
-        visits.claims.note_committed(POLITE, urls(10, host))
+        visits.claim(urls(10, host))
     assert visits.visit(hosts[3]) is host_claims._nothing
-    visits.claims.note_committed(POLITE, urls(11, hosts[2]))
-    assert len(visits.claims.known(POLITE, urls(11, hosts[2]))) == 10
-    visits.clock.at_ms += host_claims.IN_USE_MS + 1
+    visits.claim(urls(11, hosts[2]))
+    assert len(await visits.known(urls(11, hosts[2]))) == 10
+    visits.clock.at_ms += IN_USE_MS + 1
     visits.visit(hosts[1])
     visits.visit(hosts[3])
-    known = [len(visits.claims.known(POLITE, urls(10, host))) for host in hosts]
+    known = [len(await visits.known(urls(10, host))) for host in hosts]
     assert known == [0, 10, 10, 0]
 
 
@@ -347,16 +368,16 @@ async def test_file_without_room_is_not_merged(
         monkeypatch.undo()
         visits = Visits(new_least=100, last_ms=10**9)
         asking = visits.visit()
-        visits.claims.note_committed(POLITE, own)
+        visits.claim(own)
         visits.visit(until_s=50, early=True)()  # it is saved, and then takes less room
         await visits.settle()
-        monkeypatch.setattr(host_claims, "BYTES_MAX", host_claims.ENTRY_BYTES + 1_500)
+        monkeypatch.setattr(seen_store, "HOSTS_BYTES_MAX", HOST_BYTES + 1_500)
         claims = KnownClaims()
         claims.add(urls(count))
         visits.world.files[KEY] = claims.encode()
         asking()
         await visits.settle()
-        assert visits.claims.known(POLITE, [*own, *urls(200)]) == set(kept)
+        assert await visits.known([*own, *urls(200)]) == set(kept)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +389,7 @@ def test_claims_are_saved_at_round_end_if_enough(new: int, left_ms: int, saved: 
 
 
 def test_six_largest_files_fit_in_memory() -> None:
-    assert BYTES_MAX // 800_000 == 6
+    assert HOSTS_BYTES_MAX // 800_000 == 6
 
 
 async def test_late_packs_and_modified_links_ignore_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,9 +424,10 @@ async def test_late_packs_and_modified_links_ignore_file(monkeypatch: pytest.Mon
     ],
 )
 def test_claims_travel_by_default_where_waits_are_billed(settings: Settings, *, used: bool) -> None:
-    claims = HostClaims(files=MemoryFiles(World()), clock=ManualClock(NOW_MS), settings=settings)
-    round_ = Round(
-        clock=ManualClock(NOW_MS), settings=settings, deadline_ms=NOW_MS, ending=ShutdownSignal()
+    clock = ManualClock(NOW_MS)
+    claims = ClaimFiles(
+        SeenStore(clock), files=MemoryFiles(World()), clock=clock, settings=settings
     )
+    round_ = Round(clock=clock, settings=settings, deadline_ms=NOW_MS, ending=ShutdownSignal())
     asking = claims.visit(POLITE, packed("page"), round_, NOW_MS, early=True)
     assert (asking is not host_claims._nothing) is used

@@ -17,7 +17,7 @@ from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Response
 from orbweaver.worker import kind_learning, page_reading
-from orbweaver.worker.link_dedup import LinkDeduplicator
+from orbweaver.worker.seen_store import SeenStore
 from tests.memory import Moment
 from tests.memory.world import Mail
 from tests.unit.stage import (
@@ -120,13 +120,13 @@ async def test_unlimited_crawl_requests_everything_once() -> None:
 
 
 async def test_released_claims_are_requested_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    note_late = LinkDeduplicator._note_late
+    note_journal = SeenStore.note_journal
 
-    def remembering(self: LinkDeduplicator, crawl: Crawl, message: Pack, journal: Journal) -> None:
-        note_late(self, crawl, message, journal)
-        self.seen.add(crawl.id, [target.url for _, target in journal.late], NOW_MS)
+    def remembering(self: SeenStore, crawl: Crawl, journal: Journal) -> None:
+        note_journal(self, crawl, journal)
+        self._claimed.add(crawl.id, [target.url for _, target in journal.late], NOW_MS)
 
-    monkeypatch.setattr(LinkDeduplicator, "_note_late", remembering)
+    monkeypatch.setattr(SeenStore, "note_journal", remembering)
     stage = Stage()
     wiki(stage, articles=12)
     ended = await crawled(stage, replace(WIKI, pages_max=5_000))

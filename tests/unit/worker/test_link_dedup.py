@@ -11,13 +11,13 @@ import pytest
 from orbweaver.frontier import admission
 from orbweaver.frontier.backlog import WaitingPack
 from orbweaver.frontier.messages import child_id
-from orbweaver.frontier.seen_urls import ASKED_MIN
 from orbweaver.model.errors import NOTHING, Transient
 from orbweaver.model.page_record import shard_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import host_of
 from orbweaver.worker import link_dedup, response_handling
+from orbweaver.worker.seen_store import ASKED_MIN
 from tests.memory import MemoryFrontier, Moment
 from tests.memory.world import Claim
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, noting, pack_of, urls_of

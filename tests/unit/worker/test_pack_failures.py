@@ -233,10 +233,10 @@ async def test_claimed_links_make_no_write() -> None:
         ("another container", {"frontier.known": 1, "frontier.claim": 0}),
     ):
         effects: list[str] = []
-        seen = stage.processor._link_dedup.seen
+        seen = stage.processor._seen
         stage.restart(noting(effects))
         if name == "same container":
-            stage.processor._link_dedup.seen = seen
+            stage.processor._link_dedup._seen = seen
         await stage.deliver(pack_of(A, pack=child_id(name, 0)))
         assert {key: effects.count(key) for key in effects_expected} == effects_expected, name
     assert stage.counts()["claimed"] == 6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orbweaver.frontier.seen_urls import (
+from orbweaver.worker.seen_store import (
     ASKED_MIN,
     CRAWLS_MAX,
     GENERATION_MS,
