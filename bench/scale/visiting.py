@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bench.scale.kernel import Gate, Group
 from bench.scale.services import View
 from orbweaver.budget.billing_units import Stage, Term
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.frontier.known_claims import DIGEST_BYTES, DIGESTS_MAX
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.pack_result import FoundLinks, PackResult, PageResult, Returning
 from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.target import Target, next_attempt
@@ -408,7 +408,7 @@ class Visit:
                 delay_s = health.backoff_s(host.name, verdict.reason, target.attempt, base_s)
                 blocked_s = await health.blocked_s(host.name)
                 delay_s = blocked_s if verdict.block else max(delay_s, blocked_s)
-                self.result.requeue(next_attempt(target), delay_s, why="retries")
+                self._return(next_attempt(target), delay_s, why="retries")
                 model.books.count("retries")
                 return
             verdict = ended
@@ -419,9 +419,14 @@ class Visit:
         web = self.model.web
         self.body_bytes += answer.received
         new = web.links_from(host)
-        for place in new:
-            url = f"{host.name}/{place}"
-            self.result.link(Target(url=url, depth=target.depth + 1, referrer=target.url))
+        self.result.add_links(
+            FoundLinks(
+                admitted=tuple(
+                    Target(url=f"{host.name}/{place}", depth=target.depth + 1, referrer=target.url)
+                    for place in new
+                )
+            )
+        )
         # A container knows the old links that it has seen itself or read from a file.
         seen = self.container.seen.of(host)
         known = max(seen, self.container.host_claims.known(host))
@@ -445,13 +450,16 @@ class Visit:
         wait_s = (entry.fetched_at_ms + UNREACHABLE_FRESH_MS - self.model.kernel.time_ms) / 1000
         base_s = self.model.settings.retry_base_s
         pause_s = backoff_s(target.attempt, self.model.random, base_s)
-        self.result.requeue(next_attempt(target), max(wait_s, 0) + pause_s, why="retries")
+        self._return(next_attempt(target), max(wait_s, 0) + pause_s, why="retries")
 
     def _defer(self, targets: Collection[Target], return_at_ms: int) -> None:
         delay_s = max(0, return_at_ms - self.model.kernel.time_ms) / 1000
         for target in targets:
-            self.result.requeue(target, delay_s, why="deferrals")
+            self._return(target, delay_s, why="deferrals")
         self.model.books.count("deferrals", len(targets))
+
+    def _return(self, target: Target, delay_s: float, why: Literal["retries", "deferrals"]) -> None:
+        self.result.add(PageResult(end=Returning(target=target, delay_s=delay_s, why=why)))
 
     def _pacer(self, host: Host, delay_ms: int, **more: Any) -> Pacer:
         requests = HostRequests(host.name, self.container.view, self.model.kernel)

@@ -30,7 +30,7 @@ from orbweaver.frontier.journal import (
 from orbweaver.frontier.journal_codec import VERSION, decode, encode
 from orbweaver.frontier.late_links import BANDS_MAX, NOTHING_NEW, band_at
 from orbweaver.frontier.messages import PLACE_CHARS_MAX
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.pack_result import EndedPage, FoundLinks, PackResult, PageResult, Returning
 from orbweaver.model.compression import compress
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -237,20 +237,19 @@ def test_result_keeps_every_url_in_journal(steps: list[tuple[str, str, float]]) 
         told[kind].add(url)
         target = Target(url=url, depth=0)
         if kind == "again":
-            result.requeue(target, delay_s, why="deferrals")
+            result.add(PageResult(end=Returning(target=target, delay_s=delay_s)))
         elif kind == "link":
-            result.link(target)
+            result.add_links(FoundLinks(admitted=(target,)))
         else:
-            result.end(
-                PageRecord(
-                    crawl="c",
-                    url=url,
-                    outcome=Outcome.FETCHED,
-                    reason=Reason.OK,
-                    fetched_at=0,
-                    depth=0,
-                )
+            record = PageRecord(
+                crawl="c",
+                url=url,
+                outcome=Outcome.FETCHED,
+                reason=Reason.OK,
+                fetched_at=0,
+                depth=0,
             )
+            result.add(PageResult(end=EndedPage(record=record)))
     order = [Target(url=url, depth=0) for url in told["end"] | told["again"]]
     journal = result.journal(order, 0)
     assert {record.url for record in journal.records} == told["end"]

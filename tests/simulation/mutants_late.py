@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.frontier import journal as values
 from orbweaver.frontier.kind_learner import KindLearner
 from orbweaver.frontier.late_links import group_by_band
-from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import UNSPENT, Counters
-from orbweaver.worker import late_packs, pack_context
+from orbweaver.worker import late_packs, pack_context, seeding
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.late_packs import LatePacks
 from tests.memory.backlog import MemoryBacklog
@@ -60,8 +59,9 @@ async def _noted(self: Any, crawl: Any, host: Any, read: Any, at_ms: Any) -> boo
     return True
 
 
-def _uncounted(_self: Any, _links: int, _band: int) -> None:
+def _uncounted(_pack: Any) -> dict[str, int]:
     """Take a late pack without counting it."""
+    return {}
 
 
 async def _unsent(self: Any, crawl: Any, counters: Any) -> bool:
@@ -102,7 +102,7 @@ MUTANTS = (
         ("barren kinds are refused", KindLearner, "sort_links", _refused),
         ("a late pack lost", LatePacks, "put", _last_lost),
         ("late packs are never sent", LatePacks, "send", _nothing),
-        ("a late pack not counted as taken", PackResult, "take_late", _uncounted),
+        ("a late pack not counted as taken", seeding, "_taken_counts", _uncounted),
         ("a crawl ends while links wait", JournalApplier, "_go_on_late", _unsent),
         where=ordered,
     )

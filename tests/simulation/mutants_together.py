@@ -54,16 +54,14 @@ async def _taken_for_done(self: Any, batch: Any) -> bool:
 _WHOLE_WRITE = group_commit.Commits.__dict__["_write"]
 
 
-async def _seen_too_early(
-    self: Any, crawl: Any, message: Any, result: Any, at_ms: int, *, look: bool
-) -> int:
+async def _seen_too_early(self: Any, pack: Any, *, look: bool) -> Any:
     """Treat links as claimed before a journal lists them."""
-    looked_up = await _WHOLE_DROP(self, crawl, message, result, at_ms, look=look)
-    self._seen._note_claimed(crawl, result.candidates, crawl.window_s)
-    return int(looked_up)
+    links, looked_up = await _WHOLE_NEW_LINKS(self, pack, look=look)
+    self._seen._note_claimed(pack.crawl, [link.url for link in links], None)
+    return links, looked_up
 
 
-_WHOLE_DROP = link_dedup.LinkDeduplicator.__dict__["_drop_claimed"]
+_WHOLE_NEW_LINKS = link_dedup.LinkDeduplicator.__dict__["_new_links"]
 
 PACKS = tables.MemoryPacks
 MUTANTS = mutants(
@@ -74,7 +72,7 @@ MUTANTS = mutants(
     (
         "links seen before they are journaled",
         link_dedup.LinkDeduplicator,
-        "_drop_claimed",
+        "_new_links",
         _seen_too_early,
     ),
 )

@@ -8,7 +8,7 @@ reservations and has no costs for them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -29,10 +29,8 @@ from orbweaver.budget.budget_rules import (
 )
 from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.messages import Pack
-from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.crawl import Crawl, LimitPart
 from orbweaver.model.errors import Transient
-from orbweaver.model.outcome import Refusal
 from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
@@ -66,6 +64,14 @@ ROOM_BYTES_MIN, ROOM_BYTES_FIRST, ROOM_BYTES_MAX = 1024, 64 * 1024, 256 * 1024
 ROOM_SIZES, ROOM_FADES = 2, 8
 # Number of crawls whose body sizes are remembered.
 SIZES_KEPT = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """Counts of a visit's bytes and cost, and the number of links that can be claimed."""
+
+    counts: Mapping[str, int]
+    links: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -397,35 +403,29 @@ class Reservations:
         taken = await self.dollars.take(least + links * prices.CLAIM, least)
         return None if isinstance(taken, int) else taken
 
-    async def pay(self, result: PackResult, urls: int, looked_up: int) -> None:
-        """Add a visit's received bytes and cost to its result.
-
-        Drop links that no dollars are left for.
-        """
+    async def pay(self, *, urls: int, again: int, looked_up: int, links: int) -> Payment:
+        """Pay for a visit of `urls`, of which `again` return, and for claims of new `links`."""
+        counts: dict[str, int] = {}
         if self._received:
-            result.count(COUNTED[LimitPart.BYTES], self._received)
+            counts[COUNTED[LimitPart.BYTES]] = self._received
         spent = prices.LOOK_UP * looked_up
         if self._visited:
             spent += prices.visit(
                 urls=urls,
-                again=result.returning,
+                again=again,
                 files=self.files,
                 seconds=self._seconds,
                 a_second=self._a_second,
             )
         if self.dollars is not None:
-            due = spent + prices.CLAIM * len(result.candidates)
+            due = spent + prices.CLAIM * links
             there = await self.dollars.reserve_up_to(due, least=prices.CLAIM)
             # A frozen function pays at most for its reserved time.
             spent = min(spent, there)
-            links = result.links[(there - spent) // prices.CLAIM :]
-            left_out = [target.url for target in links]
-            result.refuse(Refusal.DOLLARS, len(left_out), left_out)
-            result.drop(left_out)
-            for target in links:
-                result.leave_out(target)
+            links = min(links, (there - spent) // prices.CLAIM)
         if spent:
-            result.count(COUNTED[LimitPart.NANODOLLARS], spent)
+            counts[COUNTED[LimitPart.NANODOLLARS]] = spent
+        return Payment(counts=counts, links=links)
 
     async def settle(self, own: Journal, standing: Journal) -> None:
         """Settle these reservations unless the stored journal is this delivery's.

@@ -17,13 +17,13 @@ from typing import Literal, TypeAlias, assert_never
 from orbweaver.frontier.body_file import BodyPlace, Kept, with_body_place
 from orbweaver.frontier.erase_rule import NO_RULE, EraseRule, erase_rule
 from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Journal, Requeue, Unrecorded
-from orbweaver.frontier.late_links import NOTHING_NEW, Banded
+from orbweaver.frontier.late_links import Banded
 from orbweaver.frontier.messages import Past
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.cuts import counters
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED, PageRecord
-from orbweaver.model.target import Prior, Target, TargetKind
+from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of, redacted
 
 # Maximum number of sample URLs per reason of refusal.
@@ -32,11 +32,31 @@ SAMPLES_MAX = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundLinks:
-    """Links of a page: admitted, refused (reason, count, samples), and left for later runs."""
+    """Found links: admitted, refused (reason, count, samples), and left for later runs.
+
+    `reopened` are URLs whose claims were just abandoned, so that caches of claims are outdated.
+    `past` names packs of an earlier run that must be read next, for links that they left out.
+    """
 
     admitted: tuple[Target, ...] = ()
     refused: tuple[tuple[Refusal, int, tuple[str, ...]], ...] = ()
     left: tuple[Target, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    reopened: Iterable[str] = ()
+    past: tuple[Past, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkPlan:
+    """Links as a journal lists them: to claim `now`, deferred (`late`), and left for later runs.
+
+    `surplus_band` is the band in which links beyond the page limit wait.
+    """
+
+    now: Sequence[Target] = ()
+    late: Sequence[Banded] = ()
+    left: Sequence[Target] = ()
+    surplus_band: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +85,12 @@ class NotRequested:
     reason: Reason
 
 
-PageEnd: TypeAlias = EndedPage | Returning | NotRequested
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidUrl:
+    """A URL that is skipped without a record, because it cannot be a key."""
+
+
+PageEnd: TypeAlias = EndedPage | Returning | NotRequested | InvalidUrl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,42 +124,43 @@ class PackResult:
         self._left: dict[tuple[str, int], Target] = {}
         self._past: list[Past] = []
         self._reopened: set[str] = set()
-        self._late: list[Banded] = []
-        self._surplus_band: int | None = None
 
     def add(self, *pages: PageResult) -> None:
         for page in pages:
-            for found in page.found:
-                self.add_links(found)
+            self.add_links(*page.found)
             self._counts.update(page.counts)
             match page.end:
-                case EndedPage(record=record, recorded=recorded, kept=kept):
-                    self.end(record, recorded=recorded)
-                    if kept is not None and recorded:
-                        self._kept.append(kept)
-                        self.held_bytes += kept.size
-                case Returning(target=target, delay_s=delay_s, why=why):
-                    self.requeue(target, delay_s, why=why)
+                case EndedPage():
+                    self._end(page.end)
+                case Returning():
+                    self._return(page.end)
                 case NotRequested(target=target, reason=reason):
-                    self.leave(target, reason)
+                    self._unasked.append(target.url)
+                    self._count_end(Outcome.SKIPPED, reason, target.url)
+                case InvalidUrl():
+                    self._count_end(Outcome.SKIPPED, Reason.INVALID)
                 case _:
                     assert_never(page.end)
 
-    def add_links(self, found: FoundLinks) -> None:
-        for refusal, count, urls in found.refused:
-            self.refuse(refusal, count, urls)
-        for target in found.left:
-            self.leave_out(target)
-        for target in found.admitted:
-            self.link(target)
+    def add_links(self, *results: FoundLinks) -> None:
+        for found in results:
+            for refusal, count, urls in found.refused:
+                self._refuse(refusal, count, urls)
+            for target in found.left:
+                if not self._erased.url(target.url):
+                    self._left.setdefault((target.url, target.depth), target)
+            for target in found.admitted:
+                self._link(target)
+            self._counts.update(found.counts)
+            self._reopened.update(found.reopened)
+            self._past += found.past
 
-    def end(self, record: PageRecord, *, recorded: bool = True) -> None:
-        """Add an ended URL. `recorded` is False if a rule excludes its record."""
+    def _end(self, page: EndedPage) -> None:
+        record, recorded, kept = page.record, page.recorded, page.kept
         self._records[record.url] = record
         if not recorded:
             self._unrecorded.add(record.url)
-        self.end_unrecorded(record.outcome, record.reason)
-        self._end_at_host(record.url, record.outcome)
+        self._count_end(record.outcome, record.reason, record.url)
         if record.bytes:
             self._counts["bytes"] += record.bytes
         for name in counters(record.cut):
@@ -146,6 +172,9 @@ class PackResult:
         if record.items and recorded:
             self._counts["items"] += record.items
             self._counts["items_invalid"] += record.items_invalid or 0
+        if kept is not None and recorded:
+            self._kept.append(kept)
+            self.held_bytes += kept.size
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -162,30 +191,19 @@ class PackResult:
             self._records[url] = with_body_place(self._records[url], place)
         self._kept, self.held_bytes = [], 0
 
-    def end_unrecorded(self, outcome: str, reason: str) -> None:
+    def _count_end(self, outcome: Outcome, reason: Reason, url: str = "") -> None:
         self._counts[outcome] += 1
         self._counts[f"{outcome}.{reason}"] += 1
-
-    def leave(self, target: Target, reason: str) -> None:
-        self._unasked.append(target.url)
-        self.end_unrecorded(Outcome.SKIPPED, reason)
-        self._end_at_host(target.url, Outcome.SKIPPED)
-
-    def _end_at_host(self, url: str, outcome: Outcome) -> None:
-        place = self._hosts.get(host_of(url)) if self._hosts else None
+        place = self._hosts.get(host_of(url)) if self._hosts and url else None
         if place is not None:
             self._counts[f"host.{place}.done"] += 1
             self._counts[f"host.{place}.failed"] += outcome is Outcome.FAILED
 
-    def requeue(self, target: Target, delay_s: float, *, why: str) -> None:
-        """Record that a URL must be sent again after a delay of at least 1 s.
-
-        `why` is the counter to increase: `retries` or `deferrals`.
-        """
+    def _return(self, page: Returning) -> None:
         # Otherwise a host that is blocked for another 300 ms would be checked all the time.
-        delay = min(max(1, ceil(delay_s)), DELAY_S_MAX)
-        self._again[target.url] = Requeue(target=target, delay_s=delay)
-        self._counts[why] += 1
+        delay_s = min(max(1, ceil(page.delay_s)), DELAY_S_MAX)
+        self._again[page.target.url] = Requeue(target=page.target, delay_s=delay_s)
+        self._counts[page.why] += 1
 
     def requeue_delay_s(self, order: Sequence[Target]) -> int | None:
         """Return the shortest delay after which a URL of the pack must be sent again, in seconds.
@@ -199,10 +217,10 @@ class PackResult:
             return None
         return min(item.delay_s for item in self._again.values())
 
-    def link(self, target: Target) -> None:
+    def _link(self, target: Target) -> None:
         """Add a link. Of links with the same URL, a sitemap is kept, else the lowest depth."""
         if self._erased.url(target.url):
-            self.refuse(Refusal.ERASED)
+            self._refuse(Refusal.ERASED)
             return
         standing = self._candidates.get(target.url)
         if (
@@ -217,7 +235,7 @@ class PackResult:
         standing = self._candidates.get(url)
         return standing is not None and (depth is None or standing.depth <= depth)
 
-    def refuse(self, refusal: Refusal, count: int = 1, urls: Iterable[str] = ()) -> None:
+    def _refuse(self, refusal: Refusal, count: int = 1, urls: Iterable[str] = ()) -> None:
         """Count refused references, and keep up to `SAMPLES_MAX` of their URLs as samples."""
         if count:
             self._counts[f"refused.{refusal}"] += count
@@ -225,53 +243,18 @@ class PackResult:
         shown = filterfalse(self._erased.url, urls)
         taken += [redacted(url) for url in islice(shown, max(0, SAMPLES_MAX - len(taken)))]
 
-    def leave_out(self, target: Target) -> None:
-        """Record a link for later runs, because a limit or the scope excludes it from this run."""
-        if not self._erased.url(target.url):
-            self._left.setdefault((target.url, target.depth), target)
-
-    def put_in_order(self, links: Sequence[Target]) -> None:
-        """Replace the links to claim by `links`, in the order in which they must be claimed."""
-        self._candidates = {link.url: link for link in links}
-
-    def take_late(self, links: int, band: int) -> None:
-        """Count a late pack of this band and its number of `links` as taken from the backlog."""
-        self._counts["late_packs_taken"] += 1
-        self._counts["late_links_taken"] += links
-        if band >= NOTHING_NEW:
-            self._counts["late_barren_taken"] += 1
-
-    def put_late(self, late: Sequence[Banded], surplus_band: int | None) -> None:
-        """Set the links that must wait, and the band in which links beyond the page limit wait."""
-        self._late = list(late)
-        self._surplus_band = surplus_band
-
     @property
     def left(self) -> tuple[Target, ...]:
         return tuple(self._left.values())
-
-    def keep_left(self, targets: Sequence[Target]) -> None:
-        self._left = {(target.url, target.depth): target for target in targets}
-
-    def reopen(self, urls: Iterable[str]) -> None:
-        """Record URLs whose claims were just abandoned. Caches may still list these claims."""
-        self._reopened.update(urls)
 
     @property
     def reopened(self) -> frozenset[str]:
         """URLs whose claims were just abandoned, so that caches of claims are outdated."""
         return frozenset(self._reopened)
 
-    def add_past(self, past: Past) -> None:
-        """Record packs of an earlier run that must be read next, for links that they left out."""
-        self._past.append(past)
-
     @property
     def samples(self) -> Mapping[str, Sequence[str]]:
         return {reason: tuple(dict.fromkeys(urls)) for reason, urls in self._samples.items()}
-
-    def count(self, key: str, count: int = 1) -> None:
-        self._counts[key] += count
 
     @property
     def candidates(self) -> tuple[str, ...]:
@@ -289,14 +272,6 @@ class PackResult:
     def deferrals(self) -> int:
         return self._counts["deferrals"]
 
-    @property
-    def modified(self) -> dict[str, int]:
-        return {
-            url: target.modified_at_ms
-            for url, target in self._candidates.items()
-            if target.modified_at_ms is not None
-        }
-
     def knows(self, url: str) -> bool:
         """Return True if a URL has ended or will be sent again."""
         return url in self._records or url in self._again or url in self._unasked
@@ -305,25 +280,20 @@ class PackResult:
         record = self._records.get(url)
         return None if record is None else record.outcome
 
-    def drop(self, urls: Iterable[str]) -> None:
-        for url in urls:
-            self._candidates.pop(url, None)
-
-    def recall(self, priors: Mapping[str, Prior]) -> None:
-        for url in priors.keys() & self._candidates.keys():
-            self._candidates[url] = replace(self._candidates[url], prior=priors[url])
-
     def journal(
         self,
         order: Sequence[Target],
         at_ms: int,
+        plan: LinkPlan | None = None,
         reserved: Mapping[str, int] = NOTHING,
         by: int = 0,
     ) -> Journal:
         """Return the journal, in the order of the pack's URLs.
 
-        `reserved` are the amounts that the delivery with the number `by` reserved from budgets.
+        Without a `plan`, all links are claimed now. `reserved` are the amounts that the delivery
+        with the number `by` reserved from budgets.
         """
+        plan = plan or LinkPlan(now=self.links, left=self.left)
         urls = [target.url for target in order]
         again = tuple(self._again[url] for url in urls if url in self._again)
         counts = Counter(self._counts)
@@ -334,7 +304,7 @@ class PackResult:
             at_ms=at_ms,
             records=tuple(record for record in ended if record.url not in self._unrecorded),
             returning=again,
-            candidates=tuple(self._candidates.values()),
+            candidates=tuple(plan.now),
             counts=MappingProxyType(dict(sorted(counts.items()))),
             reserved=reserved,
             delivery=by,
@@ -345,11 +315,15 @@ class PackResult:
                 if record.url in self._unrecorded
             ),
             crawl=self.crawl,
-            left=self.left,
+            left=tuple(plan.left),
             past=tuple(self._past),
-            late=tuple(self._late),
-            surplus_band=self._surplus_band,
+            late=tuple(plan.late),
+            surplus_band=plan.surplus_band,
         )
+
+
+def not_requested(target: Target, reason: Reason) -> PageResult:
+    return PageResult(end=NotRequested(target=target, reason=reason))
 
 
 def result_for(crawl: Crawl) -> PackResult:

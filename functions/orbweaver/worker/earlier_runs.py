@@ -29,9 +29,17 @@ from typing import TYPE_CHECKING
 from orbweaver.frontier.admission import admit_left_out
 from orbweaver.frontier.claims import Recalled
 from orbweaver.frontier.erase_rule import erase_rule
-from orbweaver.frontier.journal import Journal, Ledger, outbox, outbox_late, outbox_past, surplus_of
+from orbweaver.frontier.journal import (
+    Journal,
+    Ledger,
+    OutgoingPack,
+    outbox,
+    outbox_late,
+    outbox_past,
+    surplus_of,
+)
 from orbweaver.frontier.messages import PAST_PACKS_MAX, Pack, Past
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.pack_result import FoundLinks
 from orbweaver.frontier.resumption import requested_again, roots_of
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.outcome import Refusal
@@ -57,50 +65,47 @@ class EarlierRunReader:
         self._frontier = frontier
         self._bounds = bounds
 
-    async def look_through(self, past: Past, crawl: Crawl, result: PackResult) -> None:
-        """Add to `result` the links that packs of an earlier run left out, and the next packs.
+    async def look_through(self, past: Past, crawl: Crawl) -> list[FoundLinks]:
+        """Return the links that packs of an earlier run left out, and the next packs.
 
         `past` names the run and the packs to read, `crawl` is the continuing run. The packs that
-        followed from these packs are added for a later message.
+        followed from these packs are for a later message.
         """
         run = await self._crawls.get(past.run)
         if run is not None and run.state is not State.FINISHED:
             self._crawls.forget(past.run)  # the cached state may be from before the run's end
             run = await self._crawls.get(past.run)
         if run is None or run.state is not State.FINISHED:
-            result.count("past_lost")
-            return
+            return [FoundLinks(counts={"past_lost": 1})]
         first = past.packs or roots_of(run)
         packs, later = first[:PAST_PACKS_MAX], list(first[PAST_PACKS_MAX:])
+        found: list[FoundLinks] = []
         recalled = await self._packs.recall(packs)
         for pack in packs:
             known = recalled.get(pack, Recalled())
             if known.ledger is None and known.newer is None:
                 continue  # the run never processed these seeds; this run has them too
             if known.ledger is None or known.journal is None:
-                result.count("past_lost")
+                found.append(FoundLinks(counts={"past_lost": 1}))
                 continue
             both = known.journal, known.ledger
-            self._link(run, crawl, result, _left_out(*both))
+            found.append(self._links(run, crawl, _left_out(*both)))
             later += [seeds.id for seeds in outbox_past(pack, run.id, known.journal)]
-            later += await self._children(run, crawl, result, pack, known.journal, known.ledger)
-            later += await self._late(run, crawl, result, outbox_late(pack, run.id, *both))
+            children = await self._children(run, crawl, outbox(pack, run.id, *both))
+            late = await self._late(run, crawl, outbox_late(pack, run.id, *both))
+            for links, ended in (children, late):
+                found += links
+                later += ended
         for start in range(0, len(later), PAST_PACKS_MAX):
-            some = tuple(later[start : start + PAST_PACKS_MAX])
-            result.add_past(Past(run=run.id, packs=some))
-            result.count("seeds_more")
+            following = Past(run=run.id, packs=tuple(later[start : start + PAST_PACKS_MAX]))
+            found.append(FoundLinks(past=(following,), counts={"seeds_more": 1}))
+        return found
 
     async def _children(
-        self,
-        run: Crawl,
-        crawl: Crawl,
-        result: PackResult,
-        pack: str,
-        journal: Journal,
-        ledger: Ledger,
-    ) -> list[str]:
-        """Add URLs that child packs of `pack` did not request. Return the ids of ended packs."""
-        outgoing_packs = outbox(pack, run.id, journal, ledger)
+        self, run: Crawl, crawl: Crawl, outgoing_packs: Sequence[OutgoingPack]
+    ) -> tuple[list[FoundLinks], list[str]]:
+        """Return URLs that child packs did not request, and the ids of ended packs."""
+        found: list[FoundLinks] = []
         ended: list[str] = []
         for start in range(0, len(outgoing_packs), CHILDREN_AT_ONCE):
             some = [outgoing.pack for outgoing in outgoing_packs[start : start + CHILDREN_AT_ONCE]]
@@ -119,14 +124,14 @@ class EarlierRunReader:
             if unasked:
                 urls = [target.url for target in unasked]
                 await self._frontier.abandon(run, urls)
-                result.reopen(urls)
-                self._link(run, crawl, result, unasked)
-        return ended
+                found.append(replace(self._links(run, crawl, unasked), reopened=urls))
+        return found, ended
 
     async def _late(
-        self, run: Crawl, crawl: Crawl, result: PackResult, packs: Sequence[Pack]
-    ) -> list[str]:
-        """Add late links that were never requested. Return the ids of processed late packs."""
+        self, run: Crawl, crawl: Crawl, packs: Sequence[Pack]
+    ) -> tuple[list[FoundLinks], list[str]]:
+        """Return late links that were never requested, and the ids of processed late packs."""
+        found: list[FoundLinks] = []
         ended: list[str] = []
         for start in range(0, len(packs), CHILDREN_AT_ONCE):
             some = packs[start : start + CHILDREN_AT_ONCE]
@@ -134,23 +139,24 @@ class EarlierRunReader:
             for one in some:
                 known = recalled.get(one.id, Recalled())
                 if known.ledger is None and known.newer is None:
-                    self._link(run, crawl, result, one.targets)
+                    found.append(self._links(run, crawl, one.targets))
                 else:
                     ended.append(one.id)
-        return ended
+        return found, ended
 
-    def _link(
-        self, run: Crawl, crawl: Crawl, result: PackResult, targets: Iterable[Target]
-    ) -> None:
-        """Add targets as links if the continuing run `crawl` admits them, except erased ones."""
-        erased = erase_rule(run)  # the journals of `run` still contain erased URLs
+    def _links(self, run: Crawl, crawl: Crawl, targets: Iterable[Target]) -> FoundLinks:
+        """Return the targets that the continuing run `crawl` admits, except erased ones."""
+        rule = erase_rule(run)  # the journals of `run` still contain erased URLs
+        links: list[Target] = []
+        erased = 0
         for target in targets:
-            if erased.url(target.url):
-                result.refuse(Refusal.ERASED)
+            if rule.url(target.url):
+                erased += 1
                 continue
             admitted = admit_left_out(crawl, target, self._bounds)
             if admitted is not None:
-                result.link(replace(admitted, again=target.again))
+                links.append(replace(admitted, again=target.again))
+        return FoundLinks(admitted=tuple(links), refused=((Refusal.ERASED, erased, ()),))
 
 
 def _requested_again(

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from orbweaver.budget.budget_rules import Refused, TryLater
 from orbweaver.budget.reservation import AllowedSize
 from orbweaver.fetching.conditional_get import condition_of
-from orbweaver.frontier.pack_result import NotRequested, PackResult, PageResult, Returning
+from orbweaver.frontier.pack_result import PackResult, PageResult, Returning, not_requested
 from orbweaver.frontier.resumption import REQUESTED_AGAIN
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_rules import by_delay
@@ -244,8 +244,7 @@ class PackFetcher:
         asked_s = robots.crawl_delay(token) if robots else None
         pace_ms = self._health.pace_ms(host) // context.crawl.concurrency
         counted, beyond = await context.reservations.count(host, allowed)
-        ended = (NotRequested(target=target, reason=Reason.HOST_PAGES) for target in beyond)
-        result.add(*(PageResult(end=end) for end in ended))
+        result.add(*(not_requested(target, Reason.HOST_PAGES) for target in beyond))
         self.kinds.leave(context.crawl, beyond)
         return_at_ms: int | None = None
         for least_ms, group in by_delay(context.crawl, counted):
@@ -490,7 +489,7 @@ def _close(permits: ExitStack, _ended: asyncio.Task[None]) -> None:
 def _refused(target: Target, refused: Refused, reason: Reason) -> PageResult:
     if isinstance(refused, TryLater):
         return PageResult(end=Returning(target=target, delay_s=refused.wait_s))
-    return PageResult(end=NotRequested(target=target, reason=reason))
+    return not_requested(target, reason)
 
 
 def _unended(visit: HostVisit, targets: Sequence[Target]) -> list[Target]:

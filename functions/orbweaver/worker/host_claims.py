@@ -48,6 +48,7 @@ class _File:
     loaded_until_ms: int = 0
     refused_until_ms: int = 0
     is_written: bool = False
+    loading: asyncio.Task[None] | None = None
     saving: asyncio.Task[None] | None = None
 
 
@@ -110,7 +111,7 @@ class ClaimFiles:
             if not early and file.loaded_until_ms != until_ms:
                 file.loaded_until_ms = until_ms
                 # This runs in the background, and is cancelled when the invocation ends.
-                round_.run_background(self._load(host, file))
+                file.loading = round_.run_background(self._load(host, file))
             left_ms = until_ms - self._clock.now_ms()
             due = is_worth_saving(
                 host.claims.new, left_ms, least=self._new_least, last_ms=self._last_ms

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -20,7 +21,7 @@ from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.kind_scores import is_ordered
 from orbweaver.frontier.late_links import SURPLUS, Banded, band_at, late_links_max
 from orbweaver.frontier.messages import Pack, SeedsMessage
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.pack_result import FoundLinks, LinkPlan, PackResult
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import PACK_TARGETS_MAX, Prior, Target, TargetKind
@@ -50,6 +51,57 @@ SEEDS_MAX = 100
 LEFT_MAX = 1_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EndedPack:
+    """A pack whose URLs have ended, and whose links are not deduplicated yet."""
+
+    crawl: Crawl
+    message: Pack | SeedsMessage
+    result: PackResult
+    at_ms: int
+
+    @property
+    def order(self) -> Sequence[Target]:
+        """URLs of the pack, except of a pack of deferred links, which are requested later."""
+        return (
+            ()
+            if isinstance(self.message, SeedsMessage) or self.message.late
+            else (self.message.targets)
+        )
+
+    @property
+    def band(self) -> int | None:
+        """Band in which the links of a late pack have waited."""
+        message = self.message
+        return band_at(message.place) if isinstance(message, Pack) and message.late else None
+
+    @property
+    def is_of_pages(self) -> bool:
+        # Links from a person or a sitemap are finite. Links of pages may be endless (crawler
+        # traps).
+        kinds = {target.kind for target in self.order}
+        return kinds == {TargetKind.PAGE}
+
+    @property
+    def is_of_earlier_run(self) -> bool:
+        return isinstance(self.message, SeedsMessage) and self.message.past is not None
+
+    @property
+    def settled(self) -> frozenset[UrlState]:
+        """States of links that the pack need not claim."""
+        if isinstance(self.message, SeedsMessage):
+            return frozenset({UrlState.CLAIMED})
+        # The claim of a late link may have been released meanwhile.
+        return frozenset() if self.message.late else frozenset({UrlState.CLAIMED, UrlState.WAITING})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Offer:
+    """Links of a pack that waits for the crawl's lock. The holder may take them over."""
+
+    links: tuple[Target, ...]
+
+
 class LinkDeduplicator:
     """Drops links that need no claim. One instance per container, so its memory is reused."""
 
@@ -69,8 +121,8 @@ class LinkDeduplicator:
         # journal. So packs whose pages link to each other do not claim the same URLs at the same
         # time. A lock exists only while it is needed.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        # Results of packs that wait for the crawl's lock. They contain links of pages.
-        self._waiting: defaultdict[str, list[PackResult]] = defaultdict(list)
+        # Offers of packs that wait for the crawl's lock. They contain links of pages.
+        self._offers: defaultdict[str, list[_Offer]] = defaultdict(list)
 
     async def journal_result(
         self,
@@ -81,33 +133,24 @@ class LinkDeduplicator:
         reservations: Reservations,
     ) -> Journal:
         """Store a pack's result without links that need no claim. Return the stored result."""
-        order = message.targets if isinstance(message, Pack) and not message.late else ()
-        # Links from a person or a sitemap are finite. Links of pages may be endless (crawler
-        # traps).
-        of_pages = bool(order) and all(target.kind is TargetKind.PAGE for target in order)
-        waiting = self._waiting[crawl.id] if of_pages and not crawl.continuous else []
+        pack = _EndedPack(crawl=crawl, message=message, result=result, at_ms=at_ms)
         # Claims that other containers found count as seen here, so that each claim is checked once.
         await self._seen.note_host_claims(crawl, result.candidates)
         # Results of other workers decide which links are claimed now, and which are deferred.
         await self._kinds.before_sorting(crawl)
-        async with self._turn(crawl, message, result, waiting) as alone:
-            own_links = frozenset(result.candidates)
-            if alone and (not self._seen.is_spent(crawl) or is_ordered(crawl)):
-                await self._take_over(crawl, result, waiting)
-            looked_up = await self._drop_claimed(crawl, message, result, at_ms, look=not alone)
-            if of_pages:
-                trapped: set[str] = set()
-                async for part in slices(result.candidates):
-                    trapped |= self._shares.take(crawl.id, part)
-                result.drop(trapped)
-                result.refuse(Refusal.PATTERN, len(trapped & own_links), trapped & own_links)
-            if is_ordered(crawl):
-                await self._sort_out(crawl, message, result)
-            await reservations.pay(result, len(order), looked_up)
-            await turn_after(result.candidates)
-            self._keep_left(crawl, message, result)
-            await turn_after(result.left)
-            own = result.journal(order, at_ms, reservations.reserved, reservations.delivery_number)
+        async with self._turn(pack) as offers:
+            own_links = result.candidates
+            if offers is not None and (is_ordered(crawl) or not self._seen.is_spent(crawl)):
+                await self._take_over(pack, offers)
+            links, looked_up = await self._new_links(pack, look=offers is None)
+            links = await self._without_traps(pack, links, own_links)
+            plan = await self._sort_out(pack, links)
+            plan = await self._pay(pack, plan, reservations, looked_up)
+            plan = replace(plan, left=self._left_out(pack, plan))
+            await turn_after(plan.left)
+            own = result.journal(
+                pack.order, at_ms, plan, reservations.reserved, reservations.delivery_number
+            )
             journal = await self._packs.write_journal(message.id, own)
             await reservations.settle(own, journal)
             await turn_after(journal.candidates)
@@ -118,20 +161,148 @@ class LinkDeduplicator:
         await self._samples.keep(crawl, result.samples)
         return journal
 
-    async def _sort_out(
-        self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult
-    ) -> None:
+    async def learn_from_journal(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
+        """Remember which links of a stored result the pack has claimed, by its commit record."""
+        others = await self._seen.note_commit(crawl, journal, ledger)
+        if is_ordered(crawl):
+            await self._kinds.note_not_in_flight(crawl, others)
+
+    @asynccontextmanager
+    async def _turn(self, pack: _EndedPack) -> AsyncIterator[Sequence[_Offer] | None]:
+        """Hold the crawl's lock, and yield the offers of packs that wait for it.
+
+        Yields None if no link needs the lock or the wait was too long.
+        """
+        crawl, result = pack.crawl, pack.result
+        states = self._seen.states(crawl, result.candidates).values()
+        # Packs of a crawl with a dollar limit may wait for unused dollars, and must not block other
+        # packs.
+        if crawl.nanodollars_max is not None or (
+            (pack.settled or {UrlState.CLAIMED}).issuperset(states)
+        ):
+            yield None
+            return
+        turn = self._turns.setdefault(crawl.id, asyncio.Lock())
+        offers = self._offers[crawl.id] if pack.is_of_pages and not crawl.continuous else []
+        offer = _Offer(result.links)
+        offers.append(offer)
+        try:
+            async with asyncio.timeout(TURN_WAIT_S):
+                await turn.acquire()
+        except TimeoutError:
+            yield None
+            return
+        finally:
+            offers.remove(offer)
+        try:
+            yield offers
+        finally:
+            turn.release()
+            if not self._offers[crawl.id]:
+                del self._offers[crawl.id]
+
+    async def _take_over(self, pack: _EndedPack, offers: Sequence[_Offer]) -> None:
+        """Add links of packs that wait for the lock. Those packs keep the links for now."""
+        # One pack can fill its child packs better than many packs can.
+        for _ in range(GATHER_TURNS):
+            await asyncio.sleep(0)
+        room = GATHERED_MAX
+        for offer in offers:
+            states = self._seen.states(pack.crawl, [target.url for target in offer.links])
+            new = [
+                target
+                for target in offer.links
+                if states[target.url] is not UrlState.CLAIMED
+                and not pack.result.links_to(target.url)
+            ]
+            pack.result.add_links(FoundLinks(admitted=tuple(new[:room])))
+            room = max(0, room - len(new))
+
+    async def _new_links(self, pack: _EndedPack, *, look: bool) -> tuple[Sequence[Target], int]:
+        """Return the links that are not known to be claimed, and the number of links looked up.
+
+        `look` means that all links must be looked up, not only a sample.
+        """
+        crawl, result = pack.crawl, pack.result
+        spent = self._seen.is_spent(crawl)
+        if spent and not is_ordered(crawl):
+            result.add_links(_beyond_limit(Refusal.BUDGET, result.links))
+            return (), 0
+        # A page that a sitemap lists as changed can be claimed again. The same holds for a URL
+        # whose claim was just abandoned.
+        modified = {
+            target.url: target.modified_at_ms
+            for target in result.links
+            if target.modified_at_ms is not None
+        }
+        free = modified.keys() | result.reopened
+        states = self._seen.states(crawl, result.candidates)
+        links = [
+            target
+            for target in result.links
+            if target.url in free or states[target.url] not in pack.settled
+        ]
+        if spent and UrlState.WAITING in pack.settled:
+            return links, 0  # these links are deferred, and looked up when due
+        unknown = [target for target in links if target.url not in result.reopened]
+        probes = unknown
+        if unknown and not (look or modified or self._seen.needs_lookup(crawl)):
+            probes = unknown[:: -(-len(unknown) // PROBES)]
+        held, lapsed = await self._look_up(pack, probes, modified)
+        if (held or lapsed) and len(probes) < len(unknown):
+            probed = {target.url for target in probes}
+            rest = [target for target in unknown if target.url not in probed]
+            more_held, more_lapsed = await self._look_up(pack, rest, modified)
+            held, lapsed, probes = held | more_held, lapsed | more_lapsed, unknown
+        new = [target for target in links if target.url not in held]
+        return [
+            replace(target, prior=lapsed[target.url]) if target.url in lapsed else target
+            for target in new
+        ], len(probes)
+
+    async def _look_up(
+        self, pack: _EndedPack, links: Sequence[Target], modified: Mapping[str, int]
+    ) -> tuple[set[str], dict[str, Prior]]:
+        """Return claimed links, and the expired claims of other links, by the table."""
+        held: set[str] = set()
+        lapsed: dict[str, Prior] = {}
+        for window_s, group in by_window(links):
+            claimer = claimer_of(pack.crawl, pack.message.id, pack.at_ms, window_s)
+            urls = [target.url for target in group]
+            known = await self._frontier.known(claimer, urls, modified)
+            self._seen.note_lookup(pack.crawl, urls, known, window_s)
+            held |= known.held
+            lapsed |= known.lapsed
+        return held, lapsed
+
+    async def _without_traps(
+        self, pack: _EndedPack, links: Sequence[Target], own: Sequence[str]
+    ) -> Sequence[Target]:
+        """Refuse links of crawler traps: too many similar URLs. Count only the pack's own links."""
+        if not pack.is_of_pages:
+            return links
+        trapped: set[str] = set()
+        async for part in slices([target.url for target in links]):
+            trapped |= self._shares.take(pack.crawl.id, part)
+        own_trapped = tuple(url for url in own if url in trapped)
+        refused = ((Refusal.PATTERN, len(own_trapped), own_trapped),)
+        pack.result.add_links(FoundLinks(refused=refused))
+        return [target for target in links if target.url not in trapped]
+
+    async def _sort_out(self, pack: _EndedPack, links: Sequence[Target]) -> LinkPlan:
         """Defer links that promise little, and all links if the page limit is reached."""
+        crawl, message, band = pack.crawl, pack.message, pack.band
+        if not is_ordered(crawl):
+            return LinkPlan(now=links)
         # Links of late packs, and links that an earlier run left out, can be deferred. URLs that a
         # person listed cannot.
-        band = band_at(message.place) if isinstance(message, Pack) and message.late else None
-        prompt, late = list(result.links), list[Banded]()
-        learner, spent = self._kinds.learner_for(crawl), self._seen.is_spent(crawl)
-        surplus_band = band or SURPLUS
         judged = isinstance(message, Pack) or message.past is not None
+        prompt, late = list(links), list[Banded]()
+        surplus_band = band or SURPLUS
         surplus: Sequence[Target] = ()
-        if band is None and spent:
+        if band is None and self._seen.is_spent(crawl):
             if judged:
+                learner = self._kinds.learner_for(crawl)
                 prompt, late = await in_turns(learner.sort_links(prompt))
             prompt, surplus = [], prompt
         elif judged:
@@ -146,15 +317,11 @@ class LinkDeduplicator:
         if crawl.delay_ms and band is not None:  # start with the host that has most links
             links_of = Counter(host_of(target.url) for target in prompt)
             prompt.sort(key=lambda target: -links_of[host_of(target.url)])
-        room = late_links_max(crawl) - self._kinds.waiting(crawl)
-        if band is None and len(late) > room:
-            beyond = [target for _, target in late[max(0, room) :]]
-            late = late[: max(0, room)]
-            result.refuse(Refusal.BUDGET, len(beyond), [target.url for target in beyond])
-            for target in beyond:
-                result.leave_out(target)
-        result.put_in_order(prompt)
-        result.put_late(late, surplus_band)
+        if band is None:
+            room = max(0, late_links_max(crawl) - self._kinds.waiting(crawl))
+            late, beyond = late[:room], [target for _, target in late[room:]]
+            pack.result.add_links(_beyond_limit(Refusal.BUDGET, beyond))
+        return LinkPlan(now=prompt, late=late, surplus_band=surplus_band)
 
     async def _split_by_host(
         self, crawl: Crawl, links: Sequence[Target]
@@ -178,148 +345,37 @@ class LinkDeduplicator:
         left = {target.url for target in surplus}
         return [target for target in links if target.url not in left], surplus
 
-    def _keep_left(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> None:
-        """Keep up to `LEFT_MAX` omitted links in the result, each link once per container."""
-        left = result.left
-        if not left:
-            return
+    async def _pay(
+        self, pack: _EndedPack, plan: LinkPlan, reservations: Reservations, looked_up: int
+    ) -> LinkPlan:
+        """Count the cost of a pack, and leave out links that no dollars are left for."""
+        paid = await reservations.pay(
+            urls=len(pack.order),
+            again=pack.result.returning,
+            looked_up=looked_up,
+            links=len(plan.now),
+        )
+        beyond = _beyond_limit(Refusal.DOLLARS, plan.now[paid.links :])
+        pack.result.add_links(FoundLinks(counts=paid.counts), beyond)
+        plan = replace(plan, now=plan.now[: paid.links])
+        await turn_after(plan.now)
+        return plan
+
+    def _left_out(self, pack: _EndedPack, plan: LinkPlan) -> Sequence[Target]:
+        """Return up to `LEFT_MAX` omitted links, each link once per container."""
+        crawl, left = pack.crawl, pack.result.left
         # Only a later run uses these links. A crawl without an end has no later run. Links that an
         # earlier run left out are in that run's journals.
-        if crawl.continuous or (isinstance(message, SeedsMessage) and message.past is not None):
-            result.keep_left(())
-            return
-        claiming = frozenset(result.candidates)
+        if not left or crawl.continuous or pack.is_of_earlier_run:
+            return ()
+        claiming = {target.url for target in plan.now}
         new = [one for one in self._seen.unlisted(crawl, left) if one.url not in claiming]
         if len(new) > LEFT_MAX:
-            result.count("left_beyond", len(new) - LEFT_MAX)
-        result.keep_left(new[:LEFT_MAX])
-
-    async def learn_from_journal(self, crawl: Crawl, journal: Journal, ledger: Ledger) -> None:
-        """Remember which links of a stored result the pack has claimed, by its commit record."""
-        others = await self._seen.note_commit(crawl, journal, ledger)
-        if is_ordered(crawl):
-            await self._kinds.note_not_in_flight(crawl, others)
-
-    @asynccontextmanager
-    async def _turn(
-        self,
-        crawl: Crawl,
-        message: Pack | SeedsMessage,
-        result: PackResult,
-        waiting: list[PackResult],
-    ) -> AsyncIterator[bool]:
-        """Hold the crawl's lock. Yields False if no link needs it or the wait was too long."""
-        # Packs of a crawl with a dollar limit may wait for unused dollars, and must not block other
-        # packs.
-        if crawl.nanodollars_max is not None or not self._unseen(crawl, message, result):
-            yield False
-            return
-        turn = self._turns.setdefault(crawl.id, asyncio.Lock())
-        waiting.append(result)
-        try:
-            async with asyncio.timeout(TURN_WAIT_S):
-                await turn.acquire()
-        except TimeoutError:
-            yield False
-            return
-        finally:
-            waiting.remove(result)
-        try:
-            yield True
-        finally:
-            turn.release()
-            if not self._waiting[crawl.id]:
-                del self._waiting[crawl.id]
-
-    def _unseen(self, crawl: Crawl, message: Pack | SeedsMessage, result: PackResult) -> bool:
-        settled = _settled(message) or {UrlState.CLAIMED}
-        return not settled.issuperset(self._seen.states(crawl, result.candidates).values())
-
-    async def _take_over(self, crawl: Crawl, result: PackResult, waiting: list[PackResult]) -> None:
-        """Add links of packs that wait for the lock. Those packs keep the links for now."""
-        # One pack can fill its child packs better than many packs can.
-        for _ in range(GATHER_TURNS):
-            await asyncio.sleep(0)
-        room = GATHERED_MAX
-        for other in waiting:
-            states = self._seen.states(crawl, other.candidates)
-            for target in other.links:
-                if states[target.url] is UrlState.CLAIMED or result.links_to(target.url):
-                    continue
-                if not room:
-                    return
-                result.link(target)
-                room -= 1
-
-    async def _drop_claimed(
-        self,
-        crawl: Crawl,
-        message: Pack | SeedsMessage,
-        result: PackResult,
-        at_ms: int,
-        *,
-        look: bool,
-    ) -> int:
-        """Drop links that are known to be claimed. Return the number of links looked up.
-
-        `look` means that all links must be looked up, not only a sample.
-        """
-        spent = self._seen.is_spent(crawl)
-        if spent and not is_ordered(crawl):
-            dropped = result.candidates
-            for target in result.links:
-                result.leave_out(target)
-            result.refuse(Refusal.BUDGET, len(dropped), dropped)
-            result.drop(dropped)
-            return 0
-        # A page that a sitemap lists as changed can be claimed again. The same holds for a URL
-        # whose claim was just abandoned.
-        modified = result.modified
-        free = modified.keys() | result.reopened
-        settled = _settled(message)
-        states = self._seen.states(crawl, result.candidates)
-        result.drop({url for url, state in states.items() if state in settled} - free)
-        if spent and UrlState.WAITING in settled:
-            return 0  # these links are deferred, and looked up when due
-        links = tuple(target for target in result.links if target.url not in result.reopened)
-        probes = links
-        if links and not (look or modified or self._seen.needs_lookup(crawl)):
-            probes = links[:: -(-len(links) // PROBES)]
-        found = await self._look_up(crawl, message, result, at_ms, probes)
-        if found and len(probes) < len(links):
-            probed = {target.url for target in probes}
-            rest = [target for target in links if target.url not in probed]
-            await self._look_up(crawl, message, result, at_ms, rest)
-            return len(links)
-        return len(probes)
-
-    async def _look_up(
-        self,
-        crawl: Crawl,
-        message: Pack | SeedsMessage,
-        result: PackResult,
-        at_ms: int,
-        links: Sequence[Target],
-    ) -> int:
-        """Drop claimed links, and record expired claims. Return the number of both."""
-        lapsed: dict[str, Prior] = {}
-        modified = result.modified
-        found = 0
-        for window_s, group in by_window(links):
-            claimer = claimer_of(crawl, message.id, at_ms, window_s)
-            urls = [target.url for target in group]
-            known = await self._frontier.known(claimer, urls, modified)
-            self._seen.note_lookup(crawl, urls, known, window_s)
-            result.drop(known.held)
-            lapsed |= known.lapsed
-            found += len(known.held) + len(known.lapsed)
-        result.recall(lapsed)
-        return found
+            pack.result.add_links(FoundLinks(counts={"left_beyond": len(new) - LEFT_MAX}))
+        return new[:LEFT_MAX]
 
 
-def _settled(message: Pack | SeedsMessage) -> frozenset[UrlState]:
-    """Return the states of links that the pack need not claim."""
-    if isinstance(message, SeedsMessage):
-        return frozenset({UrlState.CLAIMED})
-    # The claim of a late link may have been released meanwhile.
-    return frozenset() if message.late else frozenset({UrlState.CLAIMED, UrlState.WAITING})
+def _beyond_limit(refusal: Refusal, links: Sequence[Target]) -> FoundLinks:
+    """Leave links to a later run, because a limit of this run is reached."""
+    urls = tuple(target.url for target in links)
+    return FoundLinks(refused=((refusal, len(urls), urls),), left=tuple(links))

@@ -15,20 +15,21 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from orbweaver.budget.reservation import BudgetKeeper, Reservations
 from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.admission import admit_target
-from orbweaver.frontier.claims import (
-    FinishedPack,
-    JournaledPack,
-    NewPack,
-    Recalled,
-    stage_of,
-)
+from orbweaver.frontier.claims import FinishedPack, JournaledPack, NewPack, Recalled, stage_of
 from orbweaver.frontier.crawl_scope import admit_claimed
 from orbweaver.frontier.envelope import SINCE, SINCE_DIGITS_MAX
 from orbweaver.frontier.erase_rule import erase_rule
 from orbweaver.frontier.journal import Journal, OutgoingPack, has_successors, isolate_urls
 from orbweaver.frontier.kind_scores import is_ordered
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id
-from orbweaver.frontier.pack_result import PackResult, UncommittedResults, result_for
+from orbweaver.frontier.pack_result import (
+    InvalidUrl,
+    PackResult,
+    PageResult,
+    UncommittedResults,
+    not_requested,
+    result_for,
+)
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import StoredNewer, is_fault
 from orbweaver.model.metrics import counted, failures
@@ -359,7 +360,7 @@ class PackProcessor:
             return _Visited(result=result, at_ms=now_ms, reservations=reservations)
         result = result_of(message, crawl)
         if message.past is not None and crawl.live:
-            await self._earlier_runs.look_through(message.past, crawl, result)
+            result.add_links(*await self._earlier_runs.look_through(message.past, crawl))
         return _Visited(result=result, at_ms=message.at_ms, reservations=reservations)
 
     async def _give_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
@@ -375,8 +376,7 @@ class PackProcessor:
         reservations = self.budget_keeper.open(crawl, pack.id)
         refused = admit_target(crawl, self._clock.now_ms())
         if refused is not None:
-            for target in pack.targets:
-                result.leave(target, refused)
+            result.add(*(not_requested(target, refused) for target in pack.targets))
         else:
             # A visit that can last a whole round would reserve more dollars than it needs.
             long = bool(pack.place) and reservations.dollars is None
@@ -431,7 +431,7 @@ class PackProcessor:
         erased = erase_rule(context.crawl)
         for target in pack.targets:
             if erased.url(target.url):
-                result.leave(target, Reason.ERASED)
+                result.add(not_requested(target, Reason.ERASED))
                 self._pack_fetcher.kinds.leave(context.crawl, [target])
                 continue
             try:
@@ -446,7 +446,7 @@ class PackProcessor:
                 told = {"pack": pack.id, "url": redacted(target.url), "reason": refused}
                 _log.warning("pack.url_refused", extra=told)
             if refused is Reason.INVALID:  # an invalid URL cannot be a key
-                result.end_unrecorded(Outcome.SKIPPED, refused)
+                result.add(PageResult(end=InvalidUrl()))
                 continue
             end = End(outcome=Outcome.SKIPPED, reason=refused)
             record = page_record(pack.crawl, target, end, self._clock.now_ms())

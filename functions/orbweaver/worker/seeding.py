@@ -7,13 +7,14 @@ because its id changes when it is moved back from the dead-letter queue.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.admission import admit_again, admit_seed, admit_sitemap, admit_target
 from orbweaver.frontier.crawl_scope import admit_dropped
-from orbweaver.frontier.late_links import band_at
+from orbweaver.frontier.late_links import NOTHING_NEW, band_at
 from orbweaver.frontier.messages import Loose, Pack, SeedsMessage, seeds_of
-from orbweaver.frontier.pack_result import PackResult, result_for
+from orbweaver.frontier.pack_result import FoundLinks, PackResult, result_for
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, default_crawl
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.ports import Clock
@@ -57,9 +58,9 @@ def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
     """Turn seeds and listed sitemaps into links to claim. Seeds of a retry keep their depths."""
     result = result_for(crawl)
     if seeds.planned:
-        result.count("seeds")
+        result.add_links(FoundLinks(counts={"seeds": 1}))
     if not crawl.live:
-        result.refuse(Refusal.CLOSED, len(seeds.references), seeds.references)
+        result.add_links(_refused(Refusal.CLOSED, *seeds.references))
         return result
     depths = dict(zip(crawl.seeds, crawl.seed_depths, strict=False))
     for reference in seeds.references:
@@ -68,31 +69,32 @@ def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
         except ValueError as error:
             told = {"reference": redacted(reference), "error": str(error)}
             _log.info("seed.refused", extra=told)
-            result.refuse(Refusal.INVALID, urls=(reference,))
+            result.add_links(_refused(Refusal.INVALID, reference))
         else:
-            _begin(result, seeds, crawl, url, depths.get(url))
+            result.add_links(_begin(seeds, crawl, url, depths.get(url)))
     return result
 
 
 def late_result(pack: Pack, crawl: Crawl, now_ms: int) -> PackResult:
     """Turn a pack of deferred links into links to claim, unless the crawl has stopped."""
     result = result_for(crawl)
-    result.take_late(len(pack.targets), band_at(pack.place))
-    over = admit_target(crawl, now_ms) is not None
-    for target in pack.targets:
-        if over:
-            result.leave_out(target)
-        else:
-            result.link(target)
-    if over:
-        urls = [target.url for target in pack.targets]
-        result.refuse(Refusal.CLOSED, len(urls), urls)
+    found = FoundLinks(admitted=pack.targets)
+    if admit_target(crawl, now_ms) is not None:
+        closed = _refused(Refusal.CLOSED, *(target.url for target in pack.targets))
+        found = replace(closed, left=pack.targets)
+    result.add_links(replace(found, counts=_taken_counts(pack)))
     return result
 
 
-def _begin(
-    result: PackResult, seeds: SeedsMessage, crawl: Crawl, url: str, depth: int | None
-) -> None:
+def _taken_counts(pack: Pack) -> dict[str, int]:
+    """Count a late pack and its links as taken from the backlog."""
+    counts = {"late_packs_taken": 1, "late_links_taken": len(pack.targets)}
+    if band_at(pack.place) >= NOTHING_NEW:
+        counts["late_barren_taken"] = 1
+    return counts
+
+
+def _begin(seeds: SeedsMessage, crawl: Crawl, url: str, depth: int | None) -> FoundLinks:
     if url in crawl.sitemap_urls:
         admitted = admit_sitemap(crawl, url)
     elif depth is not None:
@@ -104,9 +106,12 @@ def _begin(
             else admit_seed(crawl, url, planned=seeds.planned)
         )
     if isinstance(admitted, Refusal):
-        result.refuse(admitted, urls=(url,))
-    else:
-        result.link(admitted)
+        return _refused(admitted, url)
+    return FoundLinks(admitted=(admitted,))
+
+
+def _refused(refusal: Refusal, *urls: str) -> FoundLinks:
+    return FoundLinks(refused=((refusal, len(urls), urls),))
 
 
 async def crawl_for(crawls: Crawls, crawl_id: str, at_ms: int) -> Crawl | None:

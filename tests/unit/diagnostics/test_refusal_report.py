@@ -9,7 +9,7 @@ from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.diagnostics import refusal_report
 from orbweaver.diagnostics.refusal_report import Examples, report_of
-from orbweaver.frontier.pack_result import SAMPLES_MAX, PackResult
+from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PackResult
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
 
@@ -91,11 +91,14 @@ def test_search_for_examples_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_result_keeps_five_redacted_examples_per_refusal() -> None:
     result = PackResult("c")
-    for number in range(9):
-        result.refuse(Refusal.SCOPE, urls=(f"https://me:pw@other.example/{number % 2}?token=x",))
-    result.refuse(Refusal.DEPTH, 20, [f"{SITE}/{number}" for number in range(20)])
-    result.refuse(Refusal.NOFOLLOW, 3)
-    result.refuse(Refusal.CUT, 0)
+    deep = tuple(f"{SITE}/{number}" for number in range(20))
+    refused = (
+        *((Refusal.SCOPE, 1, (f"https://me:pw@other.example/{n % 2}?token=x",)) for n in range(9)),
+        (Refusal.DEPTH, 20, deep),
+        (Refusal.NOFOLLOW, 3, ()),
+        (Refusal.CUT, 0, ()),
+    )
+    result.add_links(FoundLinks(refused=refused))
     assert result.samples == {
         "scope": ("https://…@other.example/0?…", "https://…@other.example/1?…"),
         "depth": tuple(f"{SITE}/{number}" for number in range(SAMPLES_MAX)),

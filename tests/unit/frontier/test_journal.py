@@ -21,7 +21,15 @@ from orbweaver.frontier.journal import (
 )
 from orbweaver.frontier.journal_codec import decode, encode
 from orbweaver.frontier.messages import Pack, child_id
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.pack_result import (
+    EndedPage,
+    FoundLinks,
+    InvalidUrl,
+    LinkPlan,
+    PackResult,
+    PageResult,
+    Returning,
+)
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Prior, Target
@@ -57,10 +65,13 @@ def won(journal: Journal) -> Ledger:
 def test_journal_keeps_url_order_of_pack() -> None:
     result = PackResult("c")
     order = [target(path) for path in "abcd"]
-    result.end(record("d"))
-    result.requeue(order[2], 3, why="retries")
-    result.end(record("b", size=10))
-    result.requeue(order[0], 3, why="deferrals")
+    ends = (
+        EndedPage(record=record("d")),
+        Returning(target=order[2], delay_s=3, why="retries"),
+        EndedPage(record=record("b", size=10)),
+        Returning(target=order[0], delay_s=3),
+    )
+    result.add(*(PageResult(end=end) for end in ends))
     journal = result.journal(order, NOW_MS)
     assert [item.url for item in journal.records] == [f"{SITE}/b", f"{SITE}/d"]
     assert [item.target for item in journal.returning] == [order[0], order[2]]
@@ -76,10 +87,10 @@ def test_journal_keeps_url_order_of_pack() -> None:
 
 def test_outcome_without_record_is_counted() -> None:
     result = PackResult("c")
-    result.end_unrecorded(Outcome.SKIPPED, Reason.CANCELLED)
+    result.add(PageResult(end=InvalidUrl()))
     journal = result.journal([target("a")], NOW_MS)
-    assert journal.records == ()
-    assert journal.counts == {"skipped": 1, "skipped.cancelled": 1}
+    assert (journal.records, journal.unasked) == ((), ())
+    assert journal.counts == {"skipped": 1, "skipped.invalid": 1}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +99,7 @@ def test_outcome_without_record_is_counted() -> None:
 )
 def test_requeue_delay_is_1_to_900_whole_seconds(asked_s: float, delay_s: int) -> None:
     result = PackResult("c")
-    result.requeue(target("a"), asked_s, why="deferrals")
+    result.add(PageResult(end=Returning(target=target("a"), delay_s=asked_s)))
     (item,) = result.journal([target("a")], NOW_MS).returning
     assert item.delay_s == delay_s
 
@@ -96,35 +107,27 @@ def test_requeue_delay_is_1_to_900_whole_seconds(asked_s: float, delay_s: int) -
 def test_first_link_to_url_is_the_candidate() -> None:
     result = PackResult("c")
     first = target("a")
-    result.link(first)
-    result.link(replace(first, referrer="https://other.example/"))
-    result.link(target("b"))
+    again = replace(first, referrer="https://other.example/")
+    result.add_links(FoundLinks(admitted=(first, again, target("b"))))
     assert result.candidates == (f"{SITE}/a", f"{SITE}/b")
     assert result.journal([], NOW_MS).candidates == (first, target("b"))
 
 
-def test_known_candidates_are_dropped_and_prior_is_kept() -> None:
+def test_journal_lists_links_of_plan() -> None:
     result = PackResult("c")
-    for path in "abc":
-        result.link(target(path))
-    result.drop([f"{SITE}/b", f"{SITE}/x"])
-    result.recall({f"{SITE}/c": PRIOR})
-    journal = result.journal([], NOW_MS)
-    assert journal.candidates == (target("a"), replace(target("c"), prior=PRIOR))
-
-
-def test_dropped_candidate_is_not_recalled() -> None:
-    result = PackResult("c")
-    result.link(target("a"))
-    result.drop([f"{SITE}/a"])
-    result.recall({f"{SITE}/a": PRIOR})
-    assert result.journal([], NOW_MS).candidates == ()
+    found = FoundLinks(admitted=tuple(map(target, "abc")), left=(target("d"), target("e")))
+    result.add_links(found)
+    now = (replace(target("c"), prior=PRIOR), target("a"))
+    plan = LinkPlan(now=now, late=[(2, target("b"))], left=[target("e")], surplus_band=0)
+    journal = result.journal([], NOW_MS, plan)
+    assert (journal.candidates, journal.late) == (now, ((2, target("b")),))
+    assert (journal.left, journal.surplus_band) == ((target("e"),), 0)
 
 
 def test_unrecorded_outcome_is_in_journal_and_counts() -> None:
     result = PackResult("c")
-    result.end(record("a", size=10), recorded=False)
-    result.end(record("b"))
+    unrecorded = EndedPage(record=record("a", size=10), recorded=False)
+    result.add(PageResult(end=unrecorded), PageResult(end=EndedPage(record=record("b"))))
     journal = result.journal([target("a"), target("b")], NOW_MS)
     assert [one.url for one in journal.records] == [f"{SITE}/b"]
     assert journal.unrecorded == (
@@ -137,10 +140,8 @@ def test_unrecorded_outcome_is_in_journal_and_counts() -> None:
 
 def test_refusals_are_counted_by_reason() -> None:
     result = PackResult("c")
-    result.refuse(Refusal.SCOPE)
-    result.refuse(Refusal.SCOPE, 3)
-    result.refuse(Refusal.DEPTH, 0)
-    result.count("seeds")
+    refused = ((Refusal.SCOPE, 1, ()), (Refusal.SCOPE, 3, ()), (Refusal.DEPTH, 0, ()))
+    result.add_links(FoundLinks(refused=refused, counts={"seeds": 1}))
     assert result.journal([], NOW_MS).counts == {"refused.scope": 4, "seeds": 1}
 
 

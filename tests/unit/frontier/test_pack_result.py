@@ -32,13 +32,13 @@ def test_shallowest_link_to_url_is_taken(links: tuple[Target, ...], taken: Targe
     for order in permutations(links):
         result = PackResult("crawl")
         for target in order:
-            result.link(target)
+            result.add_links(FoundLinks(admitted=(target,)))
         assert list(result.links) == [taken]
 
 
 def test_known_link_is_judged_again_at_smaller_depth() -> None:
     result = PackResult("crawl")
-    result.link(DEEP)
+    result.add_links(FoundLinks(admitted=(DEEP,)))
     assert result.links_to(URL)
     assert [result.links_to(URL, depth) for depth in (2, 3, 4)] == [False, True, True]
     assert not result.links_to(f"{URL}b", 3)

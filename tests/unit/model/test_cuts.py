@@ -12,7 +12,7 @@ from orbweaver.diagnostics.explanation import explain
 from orbweaver.diagnostics.refusal_report import Examples, report_of
 from orbweaver.fetching.conditional_get import complete_unchanged
 from orbweaver.fetching.response_verdict import End
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.pack_result import EndedPage, PackResult, PageResult
 from orbweaver.frontier.stored_content import Keeping
 from orbweaver.model import cuts
 from orbweaver.model.crawl_settings import Bodies
@@ -137,9 +137,12 @@ def test_parts_of_reads_columns_of_other_versions() -> None:
 
 def test_pages_are_counted_by_truncated_part() -> None:
     result = PackResult("c")
-    result.end(RECORD)
-    result.end(replace(RECORD, url=f"{URL}2", cut=None))
-    result.end(replace(RECORD, url=f"{URL}3", cut="links=9"))
+    records = (
+        RECORD,
+        replace(RECORD, url=f"{URL}2", cut=None),
+        replace(RECORD, url=f"{URL}3", cut="links=9"),
+    )
+    result.add(*(PageResult(end=EndedPage(record=record)) for record in records))
     counts = result.journal([], 0).counts
     assert {key: number for key, number in counts.items() if key.startswith("incomplete")} == {
         "incomplete.links": 2,

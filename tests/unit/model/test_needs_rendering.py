@@ -9,7 +9,7 @@ from orbweaver.cli import crawl_summary, gauges
 from orbweaver.control.progress.status import as_json
 from orbweaver.diagnostics.explanation import explain
 from orbweaver.diagnostics.refusal_report import Examples, report_of
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.pack_result import EndedPage, PackResult, PageResult
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.model.outcome import Outcome, Reason
@@ -35,9 +35,12 @@ COUNTS = {"claimed": 7, "fetched": 3, "fetched.ok": 3, "unchanged": 1, "needs_re
 
 def test_pages_needing_scripts_are_counted() -> None:
     result = PackResult("c")
-    result.end(RECORD)
-    result.end(replace(RECORD, url=f"{URL}2", needs_rendering=None))
-    result.end(replace(RECORD, url=f"{URL}3", outcome=Outcome.UNCHANGED))
+    records = (
+        RECORD,
+        replace(RECORD, url=f"{URL}2", needs_rendering=None),
+        replace(RECORD, url=f"{URL}3", outcome=Outcome.UNCHANGED),
+    )
+    result.add(*(PageResult(end=EndedPage(record=record)) for record in records))
     assert result.journal([], 0).counts["needs_rendering"] == 2
 
 

@@ -10,8 +10,9 @@ import pytest
 from orbweaver.frontier.erase_rule import with_erased
 from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.messages import encode
-from orbweaver.frontier.pack_result import result_for
+from orbweaver.frontier.pack_result import FoundLinks, result_for
 from orbweaver.model.crawl_settings import Bodies
+from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Target
 from tests.unit.forgetting import everything, record_of
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, outcomes
@@ -86,9 +87,12 @@ async def test_journal_older_than_rule_is_applied_without_erased_url(stage: Stag
 def test_result_of_crawl_with_rule_takes_no_erased_link() -> None:
     result = result_for(with_erased(CRAWL, [GONE], NOW_MS))
     for url in (GONE, LINKED):
-        result.link(Target(url=url, depth=1))
-        result.leave_out(Target(url=url, depth=2))
-        result.refuse("scope", urls=[url])  # type: ignore[arg-type]
+        found = FoundLinks(
+            admitted=(Target(url=url, depth=1),),
+            refused=((Refusal.SCOPE, 1, (url,)),),
+            left=(Target(url=url, depth=2),),
+        )
+        result.add_links(found)
     assert (result.candidates, [one.url for one in result.left]) == ((LINKED,), [LINKED])
     assert tuple(result.samples["scope"]) == (LINKED,)
     assert result.counts["refused.erased"] == 1

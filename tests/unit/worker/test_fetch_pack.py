@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.frontier.pack_result import PackResult
+from orbweaver.frontier.pack_result import FoundLinks, PackResult
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.http_exchange import Condition, Failure, Request, Response
@@ -65,7 +65,10 @@ async def visit(
     )
     with stage.pack_fetcher.holding(result):
         await stage.pack_fetcher.fetch(visit, result, asked)
-    await visit.reservations.pay(result, len(asked), 0)
+    paid = await visit.reservations.pay(
+        urls=len(asked), again=result.returning, looked_up=0, links=len(result.links)
+    )
+    result.add_links(FoundLinks(counts=paid.counts))
     return result.journal(asked, stage.clock.at_ms)
 
 
