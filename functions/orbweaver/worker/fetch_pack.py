@@ -95,10 +95,10 @@ class PackFetcher:
             if ports.renderer is None:
                 return None
             # Only crawls with rendering need this import. It would slow down all other starts.
-            from orbweaver.worker.page_rendering import PageRendering
+            from orbweaver.worker.page_rendering import PageRendering, ResourceServices
 
-            given = (fetcher, hosts, self._robots, self._health, clock, settings, crawls)
-            return PageRendering(ports.renderer, *given)
+            given = (fetcher, hosts, self._robots, self._health, clock, settings)
+            return PageRendering(ports.renderer, ResourceServices(*given), crawls)
 
         self._render_lane: RenderLane | None = None
         if settings.renders_elsewhere:

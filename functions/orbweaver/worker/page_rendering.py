@@ -12,7 +12,7 @@ import html
 import logging
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
 from orbweaver.budget.reservation import AllowedSize
@@ -65,33 +65,32 @@ PAGE_S_MAX = RenderLimits().page_s_max
 _HTML = "text/html; charset=utf-8"
 
 
+@dataclass(frozen=True, slots=True)
+class ResourceServices:
+    """Components that send the browser's requests by the rules of the crawl."""
+
+    fetcher: Fetcher
+    hosts: Hosts
+    robots: RobotsKeeper
+    health: HostHealth
+    clock: Clock
+    settings: Settings
+
+
 class PageRendering:
     """Renders pages, and answers the browser's requests."""
 
     def __init__(
-        self,
-        renderer: PageRenderer,
-        fetcher: Fetcher,
-        hosts: Hosts,
-        robots: RobotsKeeper,
-        health: HostHealth,
-        clock: Clock,
-        settings: Settings,
-        crawls: RecentCrawls,
+        self, renderer: PageRenderer, services: ResourceServices, crawls: RecentCrawls
     ) -> None:
         self._renderer = renderer
+        self.services = services
         self.page_s_max = PAGE_S_MAX
-        self._chooser = RenderingChooser(crawls, clock)
+        self._chooser = RenderingChooser(crawls, services.clock)
         # An entry exists only while its host is being requested.
         self._asking: WeakValueDictionary[tuple[str, int], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
-        self.fetcher = fetcher
-        self.hosts = hosts
-        self.robots = robots
-        self.health = health
-        self.clock = clock
-        self.settings = settings
 
     def place(self, host: str, crawl: Crawl) -> asyncio.Semaphore:
         _, most = places_of(crawl)
@@ -118,20 +117,21 @@ class PageRendering:
 
     def wait_s(self, context: PackContext) -> float:
         """Return how many seconds a page may wait before its rendering must start."""
-        until_ms = context.until_ms + round(self.settings.fetch_total_s * 1000)
-        return max(0, until_ms - self.clock.now_ms()) / 1000
+        until_ms = context.until_ms + round(self.services.settings.fetch_total_s * 1000)
+        return max(0, until_ms - self.services.clock.now_ms()) / 1000
 
     async def render(
         self, context: PackContext, target: Target, answer: Response
     ) -> tuple[Response, Mapping[str, int]] | None:
         """Run a page's scripts. Return the new response and counts, or None if no time is left."""
-        agent = identity_of(context.crawl, host_of(target.url), self.settings.user_agent).agent
+        settings = self.services.settings
+        agent = identity_of(context.crawl, host_of(target.url), settings.user_agent).agent
         task = RenderTask(
             url=target.url,
             document=_resource_of(answer),
             # Scripts get the start of the day: pages show the correct date, and renderings of one
             # day are equal.
-            now_ms=self.clock.now_ms() // _DAY_MS * _DAY_MS,
+            now_ms=self.services.clock.now_ms() // _DAY_MS * _DAY_MS,
             user_agent=agent,
             screenshot=context.crawl.screenshots,
             wait_s=self.wait_s(context),
@@ -207,7 +207,8 @@ class PageLoader:
         self._rendering = rendering
         self._context = context
         self._target = target
-        self._until_ms = rendering.clock.now_ms() + SLOT_MS_MAX
+        self._services = rendering.services
+        self._until_ms = self._services.clock.now_ms() + SLOT_MS_MAX
         self._pacers: dict[str, Pacer] = {}
         self.waiting = 0
 
@@ -236,12 +237,12 @@ class PageLoader:
 
     async def _waited(self, url: str, host: str) -> str | None:
         """Wait for a slot of the host. Return the reason if the URL must not be requested."""
-        rendering, crawl = self._rendering, self._context.crawl
-        token = identity_of(crawl, host, rendering.settings.user_agent).token
+        services, crawl = self._services, self._context.crawl
+        token = identity_of(crawl, host, services.settings.user_agent).token
         asked_s: float | None = None
         if crawl.obey_robots:
             named = named_origins_for(self._context.named, self._target)
-            match await rendering.robots.rules_for(host, crawl, self._until_ms, named=named):
+            match await services.robots.rules_for(host, crawl, self._until_ms, named=named):
                 case Deferred() | RobotsUnreachable():
                     return "robots_unreachable"
                 case None:
@@ -253,10 +254,10 @@ class PageLoader:
                     asked_s = robots.crawl_delay(token)
         pacer = self._pacers.get(host)
         if pacer is None:
-            pace_ms = rendering.health.pace_ms(host) // crawl.concurrency
+            pace_ms = services.health.pace_ms(host) // crawl.concurrency
             least_ms = delay_ms(crawl, self._target)
             pacer = self._pacers[host] = Pacer(
-                HostRequests(host, rendering.hosts, rendering.clock),
+                HostRequests(host, services.hosts, services.clock),
                 delay_ms=delay_of(least_ms, asked_s, pace_ms),
                 until_ms=self._until_ms,
                 lined=False,
@@ -270,13 +271,13 @@ class PageLoader:
     async def _asked(
         self, url: str, host: str, request: ResourceRequest, room: AllowedSize
     ) -> ResourceAnswer | ResourceRefused:
-        rendering, crawl = self._rendering, self._context.crawl
-        identity = identity_of(crawl, host, rendering.settings.user_agent)
+        services, crawl = self._services, self._context.crawl
+        identity = identity_of(crawl, host, services.settings.user_agent)
         own = {name.lower() for name, _ in identity.headers} | {"accept"}
         sent = tuple(one for one in request.headers if one[0].lower() not in own)
-        at_ms = rendering.clock.now_ms()
+        at_ms = services.clock.now_ms()
         room.received = None  # unknown until the response is received
-        answer = await rendering.fetcher.fetch(
+        answer = await services.fetcher.fetch(
             Request(
                 url=url,
                 user_agent=identity.agent,
@@ -285,15 +286,15 @@ class PageLoader:
                 accept=frozenset({ANY_TYPE}),
                 body_bytes_max=room.most,
                 room=room if crawl.bytes_max is not None else None,
-                total_s=rendering.settings.fetch_total_s,
+                total_s=services.settings.fetch_total_s,
                 named=named_origins_for(self._context.named, self._target),
                 sent=self._pacers[host].note_sent,
             )
         )
         room.received = received_of(answer)
-        verdict = answers.judge(answer, attempt=1, now_ms=rendering.clock.now_ms(), any_type=True)
+        verdict = answers.judge(answer, attempt=1, now_ms=services.clock.now_ms(), any_type=True)
         if isinstance(verdict, answers.Retry) and verdict.block:
-            await to_its_end(rendering.health.back_off(host, verdict.retry_after_s, at_ms))
+            await to_its_end(services.health.back_off(host, verdict.retry_after_s, at_ms))
         if not isinstance(answer, Response):
             return ResourceRefused(reason=str(answer.reason))
         return _resource_of(answer)
