@@ -34,7 +34,7 @@ from orbweaver.cli import main as cli_main
 from orbweaver.cli import text
 from orbweaver.cli.local_machine import ThisMachine, connect
 from orbweaver.cli.stack import LOCAL_CONTEXT, settings_from
-from orbweaver.control.crawl_control import Control, Status
+from orbweaver.control.crawl_control import Control, ControlPorts, Status
 from orbweaver.exporting.manifest import (
     PREFIX,
     Manifest,
@@ -166,13 +166,15 @@ async def read_status(stood: Stack) -> Status:
     settings = settings_from(stood.outputs, ThisMachine(), stood.environment())
     async with connect(settings, stood.environment()) as ports:
         control = Control(
-            queue=ports.queue,
-            crawls=ports.crawls,
-            packs=ports.packs,
-            pages=ports.pages,
-            hosts=ports.hosts,
-            clock=ports.clock,
-            settings=settings,
+            ControlPorts(
+                queue=ports.queue,
+                crawls=ports.crawls,
+                packs=ports.packs,
+                pages=ports.pages,
+                hosts=ports.hosts,
+                clock=ports.clock,
+                settings=settings,
+            ),
         )
         return await control.status(NAME)
 

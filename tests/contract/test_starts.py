@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.control.crawl_control import Control
+from orbweaver.control.crawl_control import Control, ControlPorts
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import SeedsMessage, decode
 from orbweaver.model.crawl import State
@@ -25,13 +25,15 @@ PLAN = CrawlSpec(seeds=(f"{SITE}/",), name="shop")
 def control_of(world: World) -> Control:
     ports = world.container()
     return Control(
-        queue=ports.queue,
-        crawls=ports.crawls,
-        packs=ports.packs,
-        pages=ports.pages,
-        hosts=ports.hosts,
-        clock=world.clock,
-        settings=Settings(),
+        ControlPorts(
+            queue=ports.queue,
+            crawls=ports.crawls,
+            packs=ports.packs,
+            pages=ports.pages,
+            hosts=ports.hosts,
+            clock=world.clock,
+            settings=Settings(),
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from orbweaver.control.crawl_control import Control
+from orbweaver.control.crawl_control import Control, ControlPorts
 from orbweaver.model.crawl import Stop
 from orbweaver.model.settings import Settings
 from tests.memory import MemoryCrawls, MemoryHosts
@@ -54,13 +54,15 @@ class _Crawls(MemoryCrawls):
 async def retry(cloud: Cloud, person: WorkerProcess, crawl_id: str) -> None:
     """Retry failures as two users at once; only one retry may start."""
     control = Control(
-        queue=person.queue,
-        crawls=_Crawls(cloud.world, person.gate),
-        packs=person.packs,
-        pages=SimPages(cloud.world, person.gate),
-        hosts=MemoryHosts(cloud.world, person.gate),
-        clock=person.clock,
-        settings=Settings(),
+        ControlPorts(
+            queue=person.queue,
+            crawls=_Crawls(cloud.world, person.gate),
+            packs=person.packs,
+            pages=SimPages(cloud.world, person.gate),
+            hosts=MemoryHosts(cloud.world, person.gate),
+            clock=person.clock,
+            settings=Settings(),
+        ),
     )
     runs, others = await asyncio.gather(control.retry(crawl_id), control.retry(crawl_id))
     cloud.trace.note(f"{cloud.now_s:.6f} retry {[run.id for run in (*runs, *others)]}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from orbweaver.control.crawl_control import Control
+from orbweaver.control.crawl_control import Control, ControlPorts
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import decode
 from orbweaver.model.crawl import Crawl
@@ -40,13 +40,15 @@ class Stage:
     @property
     def control(self) -> Control:
         return Control(
-            queue=MemoryQueue(self.world, self.gate),
-            crawls=MemoryCrawls(self.world, self.gate),
-            packs=MemoryPacks(self.world, self.gate),
-            pages=MemoryPages(self.world, self.gate),
-            hosts=MemoryHosts(self.world, self.gate),
-            clock=self.clock,
-            settings=Settings(),
+            ControlPorts(
+                queue=MemoryQueue(self.world, self.gate),
+                crawls=MemoryCrawls(self.world, self.gate),
+                packs=MemoryPacks(self.world, self.gate),
+                pages=MemoryPages(self.world, self.gate),
+                hosts=MemoryHosts(self.world, self.gate),
+                clock=self.clock,
+                settings=Settings(),
+            ),
         )
 
     def count(self, crawl: Crawl, **counts: int) -> None:

@@ -14,7 +14,7 @@ from random import Random
 
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.budget.budget_rules import COUNTED
-from orbweaver.control.crawl_control import Control
+from orbweaver.control.crawl_control import Control, ControlPorts
 from orbweaver.control.dead_letter_admin import DeadLetterAdmin
 from orbweaver.diagnostics.explainer import Explainer
 from orbweaver.frontier.messages import Pack, SeedsMessage, child_id, decode, encode
@@ -282,13 +282,15 @@ class Stage:
 
 def control_of(stage: Stage) -> Control:
     return Control(
-        queue=stage.queue,
-        crawls=stage.crawls,
-        packs=stage.packs,
-        pages=stage.pages,
-        hosts=stage.hosts,
-        clock=stage.clock,
-        settings=stage.settings,
+        ControlPorts(
+            queue=stage.queue,
+            crawls=stage.crawls,
+            packs=stage.packs,
+            pages=stage.pages,
+            hosts=stage.hosts,
+            clock=stage.clock,
+            settings=stage.settings,
+        ),
     )
 
 

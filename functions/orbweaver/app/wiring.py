@@ -81,16 +81,18 @@ def control_of(ports: PortSet, underway: UncommittedResults | None = None) -> Co
 
     Its counts include `underway`, the results that this process has not committed yet.
     """
-    from orbweaver.control.crawl_control import Control
+    from orbweaver.control.crawl_control import Control, ControlPorts
 
     return Control(
-        queue=ports.queue,
-        crawls=ports.crawls,
-        packs=ports.packs,
-        pages=ports.pages,
-        hosts=ports.hosts,
-        clock=ports.clock,
-        settings=ports.settings,
+        ControlPorts(
+            queue=ports.queue,
+            crawls=ports.crawls,
+            packs=ports.packs,
+            pages=ports.pages,
+            hosts=ports.hosts,
+            clock=ports.clock,
+            settings=ports.settings,
+        ),
         underway=None if underway is None else underway.counts,
     )
 

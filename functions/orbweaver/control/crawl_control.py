@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.control.continuation import Continue, Decision, Refuse, Replace, Start, decide
-from orbweaver.control.crawl_queries import CrawlQueries, Status
+from orbweaver.control.crawl_queries import ControlPorts, CrawlQueries, Status
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.spec_checks import crawl_of, keyed
 from orbweaver.control.webhook import refusal_of
@@ -25,16 +25,19 @@ from orbweaver.frontier.yield_drop import pages_of, run_to_compare
 from orbweaver.model.crawl import Counts, Crawl, State, Stop, run_id, with_state
 from orbweaver.model.errors import Conflict, ControlError, UnknownCrawl
 from orbweaver.model.named_origins import problem_with_own_port
-from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
     from orbweaver.control.rerun import Retrier
-    from orbweaver.frontier.ports import Crawls, Packs, Pages
-    from orbweaver.frontier.queues import Queue
-    from orbweaver.model.ports import Clock
-    from orbweaver.politeness.ports import Hosts
 
-__all__ = ["Conflict", "Control", "ControlError", "Status", "UnknownCrawl", "same_work"]
+__all__ = [
+    "Conflict",
+    "Control",
+    "ControlError",
+    "ControlPorts",
+    "Status",
+    "UnknownCrawl",
+    "same_work",
+]
 
 # Number of parked packs (messages of a paused crawl) to send in one step. After a crash, only one
 # step is repeated.
@@ -55,27 +58,11 @@ class Control(CrawlQueries):
     """Starts, edits, pauses, resumes, cancels and retries crawls."""
 
     def __init__(
-        self,
-        *,
-        queue: Queue,
-        crawls: Crawls,
-        packs: Packs,
-        pages: Pages,
-        hosts: Hosts,
-        clock: Clock,
-        settings: Settings,
-        underway: Callable[[str], Counts] | None = None,
+        self, ports: ControlPorts, *, underway: Callable[[str], Counts] | None = None
     ) -> None:
-        super().__init__(
-            crawls=crawls,
-            pages=pages,
-            hosts=hosts,
-            clock=clock,
-            settings=settings,
-            underway=underway,
-        )
-        self._queue = queue
-        self._packs = packs
+        super().__init__(ports, underway=underway)
+        self._queue = ports.queue
+        self._packs = ports.packs
 
     # --- start ------------------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from orbweaver.diagnostics.host_status import HostView
     from orbweaver.diagnostics.refusal_report import Report
     from orbweaver.frontier.backlog import Backlog
-    from orbweaver.frontier.ports import Crawls, Frontier, Pages
+    from orbweaver.frontier.ports import Crawls, Frontier, Packs, Pages
+    from orbweaver.frontier.queues import Queue
     from orbweaver.model.ports import Clock, Files
     from orbweaver.politeness.host_schedule import Host
     from orbweaver.politeness.ports import Hosts
@@ -65,6 +66,19 @@ class HostReport:
     more: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPorts:
+    """Queue, tables, clock and settings of the operations on crawls."""
+
+    queue: Queue
+    crawls: Crawls
+    packs: Packs
+    pages: Pages
+    hosts: Hosts
+    clock: Clock
+    settings: Settings
+
+
 class CrawlQueries:
     """Finds and describes crawls.
 
@@ -72,20 +86,13 @@ class CrawlQueries:
     """
 
     def __init__(
-        self,
-        *,
-        crawls: Crawls,
-        pages: Pages,
-        hosts: Hosts,
-        clock: Clock,
-        settings: Settings,
-        underway: Callable[[str], Counts] | None = None,
+        self, ports: ControlPorts, *, underway: Callable[[str], Counts] | None = None
     ) -> None:
-        self._crawls = crawls
-        self._pages = pages
-        self._hosts = hosts
-        self._clock = clock
-        self._settings = settings
+        self._crawls = ports.crawls
+        self._pages = ports.pages
+        self._hosts = ports.hosts
+        self._clock = ports.clock
+        self._settings = ports.settings
         self._underway = underway
 
     async def find(self, which: str | None = None) -> Crawl:

@@ -12,7 +12,7 @@ import jsonschema_rs
 from orbweaver.api.app import Api
 from orbweaver.api.context import HandlerContext
 from orbweaver.api.routes import document
-from orbweaver.control.crawl_control import Control
+from orbweaver.control.crawl_control import Control, ControlPorts
 from orbweaver.diagnostics.explainer import Explainer
 from orbweaver.frontier.messages import decode
 from orbweaver.model.crawl import Crawl
@@ -71,13 +71,15 @@ class Stage:
         packs, hosts = MemoryPacks(world, gate), MemoryHosts(world, gate)
         pages = MemoryPages(world, gate)
         control = Control(
-            queue=queue,
-            crawls=crawls,
-            packs=packs,
-            pages=pages,
-            hosts=hosts,
-            clock=clock,
-            settings=settings,
+            ControlPorts(
+                queue=queue,
+                crawls=crawls,
+                packs=packs,
+                pages=pages,
+                hosts=hosts,
+                clock=clock,
+                settings=settings,
+            ),
         )
         explainer = Explainer(
             finder=control,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.control.crawl_control import Conflict, Control, UnknownCrawl
+from orbweaver.control.crawl_control import Conflict, Control, ControlPorts, UnknownCrawl
 from orbweaver.control.definition import DefinitionError
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
@@ -141,13 +141,15 @@ async def crawling(pages_max: int | None) -> tuple[Site, Control, Crawl]:
     site.web.put(f"{SITE}/", html("/a", "/b", "/c"))
     site.web.put(f"{SITE}/a", html("/b", "/d", "/e"))
     control = Control(
-        queue=site.queue,
-        crawls=site.crawls,
-        packs=site.packs,
-        pages=site.pages,
-        hosts=site.hosts,
-        clock=site.clock,
-        settings=site.settings,
+        ControlPorts(
+            queue=site.queue,
+            crawls=site.crawls,
+            packs=site.packs,
+            pages=site.pages,
+            hosts=site.hosts,
+            clock=site.clock,
+            settings=site.settings,
+        ),
     )
     crawl = await control.start(replace(SITE_PLAN, pages_max=pages_max))
     for _ in range(2):  # the seeds and the first page

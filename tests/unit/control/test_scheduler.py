@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orbweaver.control.crawl_control import Conflict, Control, ControlError
+from orbweaver.control.crawl_control import Conflict, Control, ControlError, ControlPorts
 from orbweaver.control.crawl_spec import CrawlSpec, Overlap, PlanError
 from orbweaver.control.definition import DefinitionError
 from orbweaver.control.schedule import DUE, ScheduleError
@@ -43,13 +43,15 @@ class Stage:
         self.clock = ManualClock(NOW_MS)
         self.metrics = MemoryMetrics()
         control = Control(
-            queue=MemoryQueue(self.world),
-            crawls=MemoryCrawls(self.world),
-            packs=MemoryPacks(self.world),
-            pages=MemoryPages(self.world),
-            hosts=MemoryHosts(self.world),
-            clock=self.clock,
-            settings=Settings(**settings),
+            ControlPorts(
+                queue=MemoryQueue(self.world),
+                crawls=MemoryCrawls(self.world),
+                packs=MemoryPacks(self.world),
+                pages=MemoryPages(self.world),
+                hosts=MemoryHosts(self.world),
+                clock=self.clock,
+                settings=Settings(**settings),
+            ),
         )
         self.timetable = Timetable(
             schedules=MemorySchedules(self.world), control=control, clock=self.clock

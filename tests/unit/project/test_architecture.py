@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGE = Path(orbweaver.__file__).parent
 # Limits within which related code may stay together.
 FUNCTION_LINES_MAX, MODULE_LINES_MAX = 60, 500
+CONSTRUCTOR_PARAMETERS_MAX = 7
 # Longer functions, with the reason.
 LONGER = {"infra/watch.py watches": "a table of alarms"}
 PRODUCT = ("app.py", "functions", "infra", "localstack", "tools")
@@ -318,6 +319,17 @@ def test_modules_and_functions_are_short() -> None:
                 if length > FUNCTION_LINES_MAX and f"{name} {node.name}" not in LONGER:
                     long.append(f"{name} {node.name}: {length} lines")
     assert not long, "\n".join(long)
+
+
+def test_constructors_have_few_parameters() -> None:
+    many: list[str] = []
+    for path in sources("functions"):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                parameters = len(node.args.args[1:]) + len(node.args.kwonlyargs)
+                if parameters > CONSTRUCTOR_PARAMETERS_MAX:
+                    many.append(f"{path.relative_to(ROOT)}:{node.lineno}: {parameters}")
+    assert not many, "\n".join(many)
 
 
 def test_sources_name_no_registry_and_no_machine_path() -> None:
