@@ -12,7 +12,8 @@ interfaces (ports) only. Each module calls only modules below it in this list.
     host_visits        URLs of one host in a pack, and visits that wait at the same time
     unvisited          end URLs without a request
     cookies            cookie jars of crawls that keep cookies
-    response_handling  turn a response into an outcome and links
+    response_handling  read a response, and record or retry its URL
+    page_outcome       decide how a URL ends by its response
     sitemap_handling   find and read sitemaps
     render_lane        send pages to workers with a browser, if this worker has none
     page_rendering     run a page's scripts

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never
+from typing import TYPE_CHECKING
 
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.fetching.conditional_get import complete_unchanged, condition_of
@@ -21,13 +21,10 @@ from orbweaver.fetching.response_verdict import Retry, Verdict
 from orbweaver.frontier.admission import (
     LIFTABLE,
     admit_link,
-    admit_redirect,
     in_scope,
-    leaves_scope,
     link_target,
 )
 from orbweaver.frontier.body_file import Kept, with_screenshot
-from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.crawl_settings import Bodies
@@ -37,7 +34,7 @@ from orbweaver.model.page_record import PageRecord, with_items
 from orbweaver.model.render_rules import RenderWhy, renders
 from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.turns import slices, turn_after
-from orbweaver.model.url import Bounds, canonicalize, host_of, resolved
+from orbweaver.model.url import Bounds, host_of
 from orbweaver.model.url_rules import combined_rule
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.page import Page
@@ -46,6 +43,7 @@ from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.pacer import Turn
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext, page_record
+from orbweaver.worker.page_outcome import Answered, UrlEnd, outcome_of
 from orbweaver.worker.page_reading import Costly, PageReading, Read, ReaderBusy, job_of
 from orbweaver.worker.shutdown import to_its_end
 from orbweaver.worker.sitemap_handling import Sitemaps
@@ -55,21 +53,8 @@ if TYPE_CHECKING:
     from orbweaver.worker.ports import WorkerPorts
     from orbweaver.worker.render_lane import RenderLane
 
-# How a page ended, and the links found on it.
-_Outcome: TypeAlias = tuple[answers.End, tuple[FoundLinks, ...]]
-RELOADS_MAX = 2  # limit for a URL that redirects to itself and sets a cookie
 # Delay in seconds after which a page is requested again if the reader or renderer is busy.
 READER_BUSY_S = RENDERER_BUSY_S = 5.0
-
-
-class _Given(NamedTuple):
-    """A response with its verdict and content, and the reason why it is rendered or not."""
-
-    answer: Response
-    verdict: Verdict
-    reading: PageReading | None
-    counts: Mapping[str, int] = NOTHING
-    why: RenderWhy | None = None
 
 
 class ResponseHandler:
@@ -108,12 +93,11 @@ class ResponseHandler:
     ) -> PageResult:
         """Turn a response into a result. `at_ms` is the time of the request, `turn` its slot."""
         host = host_of(target.url)
-        now_ms = self._clock.now_ms()
         before = context.before.get(target.url)
         verdict = answers.judge(
             answer,
             attempt=target.attempt,
-            now_ms=now_ms,
+            now_ms=self._clock.now_ms(),
             conditional=condition_of(context.crawl, target, before) is not None,
             any_type=target.kind is TargetKind.SITEMAP,
             others_kept=context.crawl.bodies is Bodies.ALL,
@@ -122,47 +106,41 @@ class ResponseHandler:
             # The block comes first and is never interrupted: other workers need it even if this
             # worker ends.
             await to_its_end(self._health.back_off(host, verdict.retry_after_s, at_ms))
-        reading: PageReading | None = None
-        counts, why = NOTHING, None
+        given: Answered | PageResult = Answered(answer, verdict)
         if isinstance(answer, Response) and _is_to_be_read(verdict, target):
             given = await self._given(context, target, verdict, answer, at_ms)
-            if isinstance(given, PageResult):
-                await self._note(target, answer, verdict, turn)
-                return given
-            answer, verdict, reading, counts, why = given
-        await self._note(target, answer, verdict, turn)
-        final = await self._unless_again(context, target, verdict, answer)
-        match final:
-            case PageResult():
-                return final
-            case answers.Read():
-                if reading is None or reading.page is None:
-                    return await self._sitemaps.read(context, target, final, answer, at_ms)
-                end, found = await self._read(context, target, reading, reading.page, final)
-            case answers.Redirect(location=location):
-                itself = answers.why_to_itself(answer, cookies=context.crawl.cookies)
-                end, onward = self._redirect(context, target, location, itself=itself)
-                found = (onward,)
-            case answers.End():
-                end, found = final, ()
-            case _:
-                assert_never(final)
-        record, kept = _recorded(context, target, end, answer, reading, at_ms, why)
-        digest = None if reading is None else reading.digest
-        await turn_after(() if reading is None or reading.page is None else reading.page.links)
-        self._kinds.learn(context.crawl, record, digest, redirected=target.hops > 0)
-        return context.ended(target, record, kept, found, counts)
+        if isinstance(given, PageResult):
+            await self._note(target, answer, verdict, turn)
+            return given
+        await self._note(target, given.answer, given.verdict, turn)
+        repeated = self._is_repeated(context, target, given)
+        match outcome_of(context.crawl, target, given, repeated=repeated, bounds=self._bounds):
+            case Returning() as again:
+                return PageResult(end=again)
+            case answers.Retry() as retry:
+                return await self._retry(target, retry, given.answer)
+            case answers.Read() as read:
+                return await self._sitemaps.read(context, target, read, given.answer, at_ms)
+            case UrlEnd() as ended:
+                return await self._end(context, target, ended, given, at_ms)
+
+    def _is_repeated(self, context: PackContext, target: Target, given: Answered) -> bool:
+        """Count the body of a page with links. Return True if too many pages have this body."""
+        page, verdict = given.page, given.verdict
+        if page is None or not page.links or not isinstance(verdict, answers.Read):
+            return False
+        return self._repeats.beyond(context.crawl.id, host_of(target.url), verdict.body)
 
     async def _given(
         self, context: PackContext, target: Target, verdict: Verdict, answer: Response, at_ms: int
-    ) -> _Given | PageResult:
+    ) -> Answered | PageResult:
         """Read a response and run its scripts, or return a result that requests it again."""
         read = await self._make_reading(context, target, verdict, answer, at_ms)
         if isinstance(read, ReaderBusy):
             return PageResult(end=Returning(target=target, delay_s=READER_BUSY_S))
         verdict, reading = _as_read(verdict, answer, read)
-        given = _Given(answer, verdict, reading)
-        page = None if reading is None else reading.page
+        given = Answered(answer, verdict, reading)
+        page = given.page
         if page is None or page.refresh is not None or not isinstance(verdict, answers.Read):
             return given
         if self._render_lane is not None and renders(context.crawl):
@@ -185,25 +163,29 @@ class ResponseHandler:
         rendering: PageRendering,
         context: PackContext,
         target: Target,
-        given: _Given,
+        given: Answered,
         at_ms: int,
         waiting: asyncio.Timeout,
-    ) -> _Given | PageResult:
+    ) -> Answered | PageResult:
         """Run the scripts of a page, and return the rendered page if it gained content.
 
         Pages that are not chosen for rendering are returned as `given`. `waiting` limits the time
         before rendering starts.
         """
-        reading, verdict = given.reading, given.verdict
-        page = None if reading is None else reading.page
-        if reading is None or page is None:
-            return given
-        assert isinstance(verdict, answers.Read)  # noqa: S101 - otherwise there is no page
-        async with rendering.chosen(context.crawl, target, page, given.answer) as choice:
+        match given:
+            case Answered(
+                answer=Response() as fetched,
+                verdict=answers.Read() as verdict,
+                reading=PageReading(page=Page() as page) as reading,
+            ):
+                pass
+            case _:
+                return given
+        async with rendering.chosen(context.crawl, target, page, fetched) as choice:
             waiting.reschedule(None)
             if not choice.render:
                 return given._replace(why=choice.why)
-            shown = await rendering.render(context, target, given.answer)
+            shown = await rendering.render(context, target, fetched)
             if shown is None:  # other pages used up the time
                 return _busy(target)
             answer, counts = shown
@@ -213,7 +195,7 @@ class ResponseHandler:
                 return given._replace(counts={**counts, **choice.fail()}, why=RenderWhy.FAILED)
             gained = True
             if choice.compared:
-                both = ((given.answer, reading), (made.answer, made.reading))
+                both = ((fetched, reading), (answer, made.reading))
                 gained = rendering.has_gained(context, target, *both)
                 counts = {**counts, "render.compared": 1, **choice.learn(gained=gained)}
             # The rendered version of a page that looked empty without scripts is kept in any case.
@@ -230,7 +212,7 @@ class ResponseHandler:
         answer: Response,
         at_ms: int,
         shown_s: float,
-    ) -> _Given | None:
+    ) -> Answered | None:
         """Read a rendered page. Return None if its scripts did not run or reading failed."""
         if not answer.rendered:
             return None
@@ -239,7 +221,7 @@ class ResponseHandler:
         read = await self._make_reading(context, target, verdict, read_of, at_ms, shown_s)
         if not isinstance(read, PageReading):
             return None
-        return _Given(answer, answers.page_or_block(verdict, answer, _links(read)), read)
+        return Answered(answer, answers.page_or_block(verdict, answer, _links(read)), read)
 
     async def _make_reading(
         self,
@@ -266,114 +248,27 @@ class ResponseHandler:
         until_ms = context.until_ms + round((settings.fetch_total_s + later_s) * 1000)
         return await self._reader.read(job, host, until_ms)
 
-    async def _read(
-        self,
-        context: PackContext,
-        target: Target,
-        reading: PageReading,
-        page: Page,
-        read: answers.Read,
-    ) -> _Outcome:
-        end, onward = self._onward(context, target, page)
-        if page.links and self._repeats.beyond(context.crawl.id, host_of(target.url), read.body):
-            repeated = FoundLinks(refused=((Refusal.REPEATED, len(page.links), page.links),))
-            end = end or answers.End(outcome=Outcome.FETCHED, reason=Reason.REPEATED)
-            return end, (onward, repeated)
-        found = (onward, await follow(context, target, page, self._bounds, onward.admitted))
-        if end is not None:
-            return end, found
-        if reading.left is not None:
-            end = answers.End(outcome=Outcome.FETCHED, reason=Reason.COSTLY, error=reading.why)
-            return end, found
-        reason = Reason.SOFT_404 if reading.missing else read.reason
-        reason = Reason.NOINDEX if page.noindex else reason
-        return answers.End(outcome=Outcome.FETCHED, reason=reason), found
+    async def _end(
+        self, context: PackContext, target: Target, ended: UrlEnd, given: Answered, at_ms: int
+    ) -> PageResult:
+        """Record a URL that has ended, and decide on the links of its page."""
+        found, page = ended.found, given.page
+        if ended.follows and page is not None:
+            onward = [one for part in found for one in part.admitted]
+            found = (*found, await follow(context, target, page, self._bounds, onward))
+        record, kept = _recorded(context, target, ended.end, given, at_ms)
+        digest = None if given.reading is None else given.reading.digest
+        await turn_after(() if page is None else page.links)
+        self._kinds.learn(context.crawl, record, digest, redirected=target.hops > 0)
+        return context.ended(target, record, kept, found, given.counts)
 
-    def _onward(
-        self, context: PackContext, target: Target, page: Page
-    ) -> tuple[answers.End | None, FoundLinks]:
-        """Return the end of a page that names another URL or must not be indexed, and its links.
-
-        The end is None if neither applies.
-        """
-        if page.refresh is not None:
-            return self._redirect(context, target, page.refresh, Reason.REFRESH)
-        url = page.canonical
-        if (
-            context.crawl.canonical_only
-            and url is not None
-            and url
-            not in (
-                target.url,
-                target.referrer,  # the referrer may name this page as its canonical URL
-            )
-        ):
-            # A canonical URL never widens the scope.
-            admitted = None
-            if not leaves_scope(context.crawl, url, target):
-                admitted = admit_redirect(context.crawl, url, target, self._bounds)
-            if isinstance(admitted, Target):
-                end = answers.End(outcome=Outcome.SKIPPED, reason=Reason.CANONICAL, error=url)
-                return end, FoundLinks(admitted=(admitted,))
-        if context.crawl.noindex_skipped and page.noindex:
-            return answers.End(outcome=Outcome.SKIPPED, reason=Reason.NOINDEX), FoundLinks()
-        return None, FoundLinks()
-
-    def _redirect(
-        self,
-        context: PackContext,
-        target: Target,
-        location: str,
-        reason: Reason = Reason.REDIRECT,
-        itself: str = "it leads to itself",
-    ) -> tuple[answers.End, FoundLinks]:
-        try:
-            url = canonicalize(location, target.url, tracking=context.crawl.removed_parameters)
-        except ValueError as error:
-            why, said = Reason.REDIRECT_INVALID, str(error)
-            return answers.End(outcome=Outcome.FAILED, reason=why, error=said), FoundLinks()
-        admitted = admit_redirect(context.crawl, url, target, self._bounds)
-        if admitted is Refusal.REDIRECTS or url == target.url:
-            why, said = Reason.REDIRECT_LIMIT, itself if url == target.url else url
-            return answers.End(outcome=Outcome.FAILED, reason=why, error=said), FoundLinks()
-        found = FoundLinks()
-        if isinstance(admitted, Refusal):
-            left: tuple[Target, ...] = ()
-            if admitted in LIFTABLE:
-                onward = link_target(target, url, target.depth)
-                left = (replace(onward, hops=target.hops + 1, bound=target.bound),)
-            found = FoundLinks(refused=((admitted, 1, (url,)),), left=left)
-        else:
-            found = FoundLinks(admitted=(admitted,))
-            if leaves_scope(context.crawl, url, target):
-                reason = Reason.WIDENED
-        return answers.End(outcome=Outcome.REDIRECTED, reason=reason, error=url), found
-
-    async def _unless_again(
-        self, context: PackContext, target: Target, verdict: Verdict, answer: Response | Failure
-    ) -> answers.Read | answers.Redirect | answers.End | PageResult:
-        """Return the final verdict, or a result that requests the URL again."""
-        if isinstance(verdict, answers.Retry):
-            ended = answers.exhausted(verdict, target.attempt)
-            if ended is not None:
-                return ended
-            return await self._retry(
-                host_of(target.url), target, verdict, answers.failure_of(answer)
-            )
-        crawl = context.crawl
-        if isinstance(verdict, answers.Redirect) and crawl.cookies and answers.sets_cookies(answer):
-            led_to = resolved(verdict.location, target.url, tracking=crawl.removed_parameters)
-            if led_to == target.url and target.reloads < RELOADS_MAX:
-                again = replace(target, reloads=target.reloads + 1)
-                return PageResult(end=Returning(target=again, delay_s=0))
-        return verdict
-
-    async def _retry(self, host: str, target: Target, retry: Retry, why: str) -> PageResult:
+    async def _retry(self, target: Target, retry: Retry, answer: Response | Failure) -> PageResult:
+        host = host_of(target.url)
         base_s = self._settings.retry_base_s
         delay_s = self._health.backoff_s(host, retry.reason, target.attempt, base_s)
         blocked_s = await self._health.blocked_s(host)
         delay_s = blocked_s if retry.block else max(delay_s, blocked_s)
-        again = next_attempt(target, why)
+        again = next_attempt(target, answers.failure_of(answer))
         end = Returning(target=again, delay_s=delay_s, why="retries")
         return PageResult(end=end)
 
@@ -423,14 +318,9 @@ def _as_read(
 
 
 def _recorded(
-    context: PackContext,
-    target: Target,
-    end: answers.End,
-    answer: Response | Failure,
-    reading: PageReading | None,
-    at_ms: int,
-    why: RenderWhy | None,
+    context: PackContext, target: Target, end: answers.End, given: Answered, at_ms: int
 ) -> tuple[PageRecord, Kept | None]:
+    answer, reading, why = given.answer, given.reading, given.why
     if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
         # No content is recorded, because it may be incomplete, or not the site's own.
         answer, reading, why = answers.bare(answer), None, None

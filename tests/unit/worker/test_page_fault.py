@@ -66,7 +66,7 @@ READING_NAMES = (
     " fetching.response_verdict frontier.admission frontier.body_file frontier.crawler_traps"
     " frontier.kind_learner frontier.kind_scores frontier.stored_content frontier.warc"
     " politeness.robots_escapes politeness.robots_rules politeness.robots_txt"
-    " worker.page_reading worker.response_handling worker.sitemap_handling"
+    " worker.page_outcome worker.page_reading worker.response_handling worker.sitemap_handling"
 )
 READING = READING_NAMES.split()
 

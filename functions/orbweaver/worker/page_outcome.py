@@ -1,0 +1,159 @@
+"""Decide how a URL ends by its response: with an outcome and links, or with another attempt.
+
+The functions only decide. `worker/response_handling.py` reads the page before, and performs what
+they return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias, assert_never
+
+from orbweaver.fetching import response_verdict as answers
+from orbweaver.fetching.response_verdict import End, Read, Redirect, Retry, Verdict
+from orbweaver.frontier.admission import LIFTABLE, admit_redirect, leaves_scope, link_target
+from orbweaver.frontier.journal import NOTHING
+from orbweaver.frontier.pack_result import FoundLinks, Returning
+from orbweaver.model.crawl import Crawl
+from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.render_rules import RenderWhy
+from orbweaver.model.target import Target
+from orbweaver.model.url import Bounds, canonicalize, resolved
+from orbweaver.parsing.page import Page
+from orbweaver.worker.page_reading import PageReading
+
+RELOADS_MAX = 2  # limit for a URL that redirects to itself and sets a cookie
+
+
+class Answered(NamedTuple):
+    """A response with its verdict and content, and the reason why it is rendered or not."""
+
+    answer: Response | Failure
+    verdict: Verdict
+    reading: PageReading | None = None
+    counts: Mapping[str, int] = NOTHING
+    why: RenderWhy | None = None
+
+    @property
+    def page(self) -> Page | None:
+        return None if self.reading is None else self.reading.page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlEnd:
+    """End of a URL. `found` has its redirect, and `follows` means that the page's links count."""
+
+    end: End
+    found: tuple[FoundLinks, ...] = ()
+    follows: bool = False
+
+
+# A `Read` without a page is a sitemap, which is read in parts. A `Retry` needs a delay.
+UrlOutcome: TypeAlias = UrlEnd | Returning | Retry | Read
+
+
+def outcome_of(
+    crawl: Crawl, target: Target, answered: Answered, *, repeated: bool, bounds: Bounds
+) -> UrlOutcome:
+    """Decide how a URL ends. `repeated` means that too many pages of its host are equal."""
+    answer, verdict = answered.answer, answered.verdict
+    match verdict:
+        case Retry():
+            ended = answers.exhausted(verdict, target.attempt)
+            return verdict if ended is None else UrlEnd(end=ended)
+        case Redirect(location=location):
+            if crawl.cookies and answers.sets_cookies(answer):
+                led_to = resolved(location, target.url, tracking=crawl.removed_parameters)
+                if led_to == target.url and target.reloads < RELOADS_MAX:
+                    return Returning(target=replace(target, reloads=target.reloads + 1), delay_s=0)
+            itself = answers.why_to_itself(answer, cookies=crawl.cookies)
+            end, onward = _redirect(crawl, target, location, bounds, itself=itself)
+            return UrlEnd(end=end, found=(onward,))
+        case Read():
+            reading, page = answered.reading, answered.page
+            if reading is None or page is None:
+                return verdict
+            return _page_end(crawl, target, reading, page, verdict.reason, bounds, repeated)
+        case End():
+            return UrlEnd(end=verdict)
+        case _:
+            assert_never(verdict)
+
+
+def _page_end(
+    crawl: Crawl,
+    target: Target,
+    reading: PageReading,
+    page: Page,
+    reason: Reason,
+    bounds: Bounds,
+    repeated: bool,
+) -> UrlEnd:
+    end, onward = _onward(crawl, target, page, bounds)
+    if repeated:
+        refused = FoundLinks(refused=((Refusal.REPEATED, len(page.links), page.links),))
+        end = end or End(outcome=Outcome.FETCHED, reason=Reason.REPEATED)
+        return UrlEnd(end=end, found=(onward, refused))
+    if end is None and reading.left is not None:
+        end = End(outcome=Outcome.FETCHED, reason=Reason.COSTLY, error=reading.why)
+    if end is None:
+        reason = Reason.SOFT_404 if reading.missing else reason
+        reason = Reason.NOINDEX if page.noindex else reason
+        end = End(outcome=Outcome.FETCHED, reason=reason)
+    return UrlEnd(end=end, found=(onward,), follows=True)
+
+
+def _onward(
+    crawl: Crawl, target: Target, page: Page, bounds: Bounds
+) -> tuple[End | None, FoundLinks]:
+    """Return the end of a page that names another URL or must not be indexed, and its links.
+
+    The end is None if neither applies.
+    """
+    if page.refresh is not None:
+        return _redirect(crawl, target, page.refresh, bounds, Reason.REFRESH)
+    url = page.canonical
+    # The referrer may name this page as its canonical URL.
+    if crawl.canonical_only and url is not None and url not in (target.url, target.referrer):
+        # A canonical URL never widens the scope.
+        admitted = None
+        if not leaves_scope(crawl, url, target):
+            admitted = admit_redirect(crawl, url, target, bounds)
+        if isinstance(admitted, Target):
+            end = End(outcome=Outcome.SKIPPED, reason=Reason.CANONICAL, error=url)
+            return end, FoundLinks(admitted=(admitted,))
+    if crawl.noindex_skipped and page.noindex:
+        return End(outcome=Outcome.SKIPPED, reason=Reason.NOINDEX), FoundLinks()
+    return None, FoundLinks()
+
+
+def _redirect(
+    crawl: Crawl,
+    target: Target,
+    location: str,
+    bounds: Bounds,
+    reason: Reason = Reason.REDIRECT,
+    itself: str = "it leads to itself",
+) -> tuple[End, FoundLinks]:
+    try:
+        url = canonicalize(location, target.url, tracking=crawl.removed_parameters)
+    except ValueError as error:
+        why, said = Reason.REDIRECT_INVALID, str(error)
+        return End(outcome=Outcome.FAILED, reason=why, error=said), FoundLinks()
+    admitted = admit_redirect(crawl, url, target, bounds)
+    if admitted is Refusal.REDIRECTS or url == target.url:
+        why, said = Reason.REDIRECT_LIMIT, itself if url == target.url else url
+        return End(outcome=Outcome.FAILED, reason=why, error=said), FoundLinks()
+    if isinstance(admitted, Refusal):
+        left: tuple[Target, ...] = ()
+        if admitted in LIFTABLE:
+            onward = link_target(target, url, target.depth)
+            left = (replace(onward, hops=target.hops + 1, bound=target.bound),)
+        found = FoundLinks(refused=((admitted, 1, (url,)),), left=left)
+    else:
+        found = FoundLinks(admitted=(admitted,))
+        if leaves_scope(crawl, url, target):
+            reason = Reason.WIDENED
+    return End(outcome=Outcome.REDIRECTED, reason=reason, error=url), found
