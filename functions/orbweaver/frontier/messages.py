@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, TypeAlias, assert_never
+from typing import Any, ClassVar, TypeAlias, assert_never
 
 from orbweaver.frontier.envelope import (
     CRAWL_ID_CHARS_MAX,
@@ -70,6 +70,7 @@ class Pack:
     requeues: int = 0
     place: str = ""
     late: bool = False
+    past: ClassVar[None] = None
 
     @property
     def render(self) -> bool:
@@ -103,6 +104,9 @@ class SeedsMessage:
     planned: bool = False
     dropped: bool = False
     past: Past | None = None
+    targets: ClassVar[tuple[Target, ...]] = ()
+    place: ClassVar[str] = ""
+    late: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from orbweaver.frontier.known_claims import FILE_BYTES_MAX, decode, folder_of
 from orbweaver.frontier.messages import Pack
@@ -35,21 +33,6 @@ NEW_LEAST = 200
 LAST_MS = 3_000
 # Each file is in memory while it is read.
 LOADS_AT_ONCE = 1
-
-
-@dataclass(slots=True)
-class _File:
-    """State of a host's file.
-
-    `loaded_until_ms` and `refused_until_ms` are the ends of the rounds in which reading and writing
-    were last tried. Each is tried once per round.
-    """
-
-    loaded_until_ms: int = 0
-    refused_until_ms: int = 0
-    is_written: bool = False
-    loading: asyncio.Task[None] | None = None
-    saving: asyncio.Task[None] | None = None
 
 
 def key_of(crawl_id: str, pages_max: int, host: str) -> str:
@@ -83,8 +66,6 @@ class ClaimFiles:
         self._used = settings.shares_claims
         self._new_least = new_least
         self._last_ms = last_ms
-        # An entry exists until the store evicts its host.
-        self._file_of: WeakKeyDictionary[HostClaims, _File] = WeakKeyDictionary()
         self._loading = asyncio.Semaphore(LOADS_AT_ONCE)
 
     def visit(
@@ -103,33 +84,32 @@ class ClaimFiles:
         host = self._seen.visit_host(crawl, host_of(pack.targets[0].url))
         if host is None:
             return _nothing
-        file = self._file_of.setdefault(host, _File())
 
         def asking() -> None:
             # An early pack follows a pack of the same host in this round, which has loaded the
             # file.
-            if not early and file.loaded_until_ms != until_ms:
-                file.loaded_until_ms = until_ms
+            if not early and host.loaded_until_ms != until_ms:
+                host.loaded_until_ms = until_ms
                 # This runs in the background, and is cancelled when the invocation ends.
-                file.loading = round_.run_background(self._load(host, file))
+                host.loading = round_.run_background(self._load(host))
             left_ms = until_ms - self._clock.now_ms()
             due = is_worth_saving(
                 host.claims.new, left_ms, least=self._new_least, last_ms=self._last_ms
             )
-            saving = file.saving is not None and not file.saving.done()
-            if due and not saving and file.refused_until_ms != until_ms:
-                file.saving = round_.run_background(self._save(host, file, until_ms))
+            saving = host.saving is not None and not host.saving.done()
+            if due and not saving and host.refused_until_ms != until_ms:
+                host.saving = round_.run_background(self._save(host, until_ms))
 
         return asking
 
-    async def _load(self, host: HostClaims, file: _File) -> None:
+    async def _load(self, host: HostClaims) -> None:
         async with self._loading:
             try:
                 body = await self._files.get(key_of(*host.key), FILE_BYTES_MAX)
             except Permanent as error:
                 # Without the right to list, S3 denies reads of files that do not exist. A file that
                 # was written here does exist.
-                if file.is_written:
+                if host.is_written:
                     self._refuse("claims.not_loaded", host, error)
                 return
             except PortError as error:
@@ -140,18 +120,18 @@ class ClaimFiles:
                 del body
                 self._seen.merge_file(host, digests)
 
-    async def _save(self, host: HostClaims, file: _File, until_ms: int) -> None:
+    async def _save(self, host: HostClaims, until_ms: int) -> None:
         body, new = host.claims.encode(), host.claims.new
         try:
             await self._files.put(key_of(*host.key), body)
         except PortError as error:
-            file.refused_until_ms = until_ms
+            host.refused_until_ms = until_ms
             if isinstance(error, Permanent):
                 self._refuse("claims.not_saved", host, error)
             else:
                 _log.warning("claims.not_saved", extra=_described(host, error))
             return
-        file.is_written = True
+        host.is_written = True
         host.claims.stored(new)
 
     def _refuse(self, event: str, host: HostClaims, error: Permanent) -> None:

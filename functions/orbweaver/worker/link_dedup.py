@@ -62,37 +62,27 @@ class _EndedPack:
 
     @property
     def order(self) -> Sequence[Target]:
-        """URLs of the pack, except of a pack of deferred links, which are requested later."""
-        return (
-            ()
-            if isinstance(self.message, SeedsMessage) or self.message.late
-            else (self.message.targets)
-        )
+        """URLs of the pack. Deferred links were not requested yet."""
+        return () if self.message.late else self.message.targets
 
     @property
     def band(self) -> int | None:
         """Band in which the links of a late pack have waited."""
-        message = self.message
-        return band_at(message.place) if isinstance(message, Pack) and message.late else None
+        return band_at(self.message.place) if self.message.late else None
 
     @property
     def is_of_pages(self) -> bool:
         # Links from a person or a sitemap are finite. Links of pages may be endless (crawler
         # traps).
-        kinds = {target.kind for target in self.order}
-        return kinds == {TargetKind.PAGE}
-
-    @property
-    def is_of_earlier_run(self) -> bool:
-        return isinstance(self.message, SeedsMessage) and self.message.past is not None
+        return {target.kind for target in self.order} == {TargetKind.PAGE}
 
     @property
     def settled(self) -> frozenset[UrlState]:
         """States of links that the pack need not claim."""
-        if isinstance(self.message, SeedsMessage):
-            return frozenset({UrlState.CLAIMED})
-        # The claim of a late link may have been released meanwhile.
-        return frozenset() if self.message.late else frozenset({UrlState.CLAIMED, UrlState.WAITING})
+        if self.message.late:  # the claim of a late link may have been released meanwhile
+            return frozenset()
+        waiting = {UrlState.WAITING} if self.message.targets else set()
+        return frozenset({UrlState.CLAIMED, *waiting})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +145,7 @@ class LinkDeduplicator:
             await reservations.settle(own, journal)
             await turn_after(journal.candidates)
             self._seen.note_journal(crawl, journal)
-            taken = len(message.targets) if isinstance(message, Pack) and message.late else 0
+            taken = len(message.targets) if message.late else 0
             if journal.late or taken:
                 self._kinds.note_waiting(crawl, len(journal.late) - taken)
         await self._samples.keep(crawl, result.samples)
@@ -366,7 +356,7 @@ class LinkDeduplicator:
         crawl, left = pack.crawl, pack.result.left
         # Only a later run uses these links. A crawl without an end has no later run. Links that an
         # earlier run left out are in that run's journals.
-        if not left or crawl.continuous or pack.is_of_earlier_run:
+        if not left or crawl.continuous or pack.message.past is not None:
             return ()
         claiming = {target.url for target in plan.now}
         new = [one for one in self._seen.unlisted(crawl, left) if one.url not in claiming]

@@ -307,8 +307,7 @@ class PackProcessor:
         await self._applier.resend(crawl, message.id, known.journal, known.ledger, backlog_place)
         more = has_successors(known.journal, known.ledger, ordered=is_ordered(crawl))
         # The sender of a late pack (deferred links) relies on this pack to check for the end again.
-        late = isinstance(message, Pack) and message.late
-        return Done(check=crawl.id if late or not more else None)
+        return Done(check=crawl.id if message.late or not more else None)
 
     async def _visit_suspect(
         self, pack: Pack, crawl: Crawl, round_: Round
@@ -467,8 +466,7 @@ class PackProcessor:
         await self._link_dedup.learn_from_journal(crawl, journal, ledger)
         self._count(journal)
         more = has_successors(journal, ledger, ordered=is_ordered(crawl))
-        targets = message.targets if isinstance(message, Pack) else ()
-        await self._feed(crawl, [*targets, *(link for _, link in journal.late)], round_)
+        await self._feed(crawl, [*message.targets, *(link for _, link in journal.late)], round_)
         soon = self._pack_fetcher.kinds.looks_soon(crawl)
         return Done(check=None if more else crawl.id, check_late=crawl.id if soon else None)
 

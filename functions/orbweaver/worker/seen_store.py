@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from orbweaver.frontier.claims import ClaimStates
 from orbweaver.frontier.journal import Journal, Ledger
@@ -22,6 +23,9 @@ from orbweaver.model.target import Target
 from orbweaver.model.turns import slices
 from orbweaver.model.url import host_of
 from orbweaver.model.url_rules import by_window
+
+if TYPE_CHECKING:
+    from asyncio import Task
 
 # URLs are kept in two generations. The older is dropped when the newer is full or old.
 GENERATION_URLS_MAX = 50_000
@@ -54,13 +58,22 @@ class UrlState(Enum):
     WAITING = "waiting"
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
+@dataclass(slots=True)
 class HostClaims:
-    """Final claims of a visited host in one run, which its file shares with other containers."""
+    """Final claims of a visited host in one run, which its file shares with other containers.
+
+    `loaded_until_ms` and `refused_until_ms` are the ends of the rounds in which the file was last
+    read, and writing it failed. Each is tried once per round.
+    """
 
     key: HostKey
     claims: KnownClaims = field(default_factory=KnownClaims)
     visited_ms: int = 0
+    loaded_until_ms: int = 0
+    refused_until_ms: int = 0
+    is_written: bool = False
+    loading: Task[None] | None = None
+    saving: Task[None] | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -91,17 +104,12 @@ class SeenStore:
         states = self.states(crawl, urls)
         return frozenset(url for url, state in states.items() if state is not UrlState.NEW)
 
-    def unlisted(self, crawl: Crawl, left: Iterable[Target]) -> list[Target]:
+    def unlisted(self, crawl: Crawl, left: Collection[Target]) -> list[Target]:
         """Return the omitted links that are not claimed, and that no journal lists as omitted."""
-        by_place = {_as_left(target): target for target in left}
         now_ms = self._clock.now_ms()
-        claimed = self._claimed.known(crawl.id, (one.url for one in by_place.values()), now_ms)
-        listed = self._left.known(crawl.id, by_place, now_ms)
-        return [
-            target
-            for place, target in by_place.items()
-            if place not in listed and target.url not in claimed
-        ]
+        claimed = self._claimed.known(crawl.id, (target.url for target in left), now_ms)
+        listed = self._left.known(crawl.id, map(_as_left, left), now_ms)
+        return [one for one in left if one.url not in claimed and _as_left(one) not in listed]
 
     def is_spent(self, crawl: Crawl) -> bool:
         """Return True if a commit of the crawl exceeded its page limit."""

@@ -72,7 +72,7 @@ async def test_partly_read_page_keeps_found_links() -> None:
         "page",
         None,
     )
-    assert {target.url for pack in stage.sent() for target in pack.targets} == {C}  # type: ignore[union-attr]
+    assert {target.url for pack in stage.sent() for target in pack.targets} == {C}
 
 
 async def test_page_returns_while_reader_is_busy() -> None:
