@@ -42,7 +42,7 @@ class FoundLinks:
     refused: tuple[tuple[Refusal, int, tuple[str, ...]], ...] = ()
     left: tuple[Target, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
-    reopened: Iterable[str] = ()
+    reopened: tuple[str, ...] = ()
     past: tuple[Past, ...] = ()
 
 

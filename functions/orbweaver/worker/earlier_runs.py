@@ -124,7 +124,7 @@ class EarlierRunReader:
             if unasked:
                 urls = [target.url for target in unasked]
                 await self._frontier.abandon(run, urls)
-                found.append(replace(self._links(run, crawl, unasked), reopened=urls))
+                found.append(replace(self._links(run, crawl, unasked), reopened=tuple(urls)))
         return found, ended
 
     async def _late(
