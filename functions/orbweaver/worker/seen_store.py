@@ -93,16 +93,24 @@ class SeenStore:
         self._hosts: dict[HostKey, HostClaims] = {}
 
     def states(self, crawl: Crawl, urls: Collection[str]) -> dict[str, UrlState]:
-        now_ms = self._clock.now_ms()
         states = dict.fromkeys(urls, UrlState.NEW)
-        states |= dict.fromkeys(self._waiting.known(crawl.id, urls, now_ms), UrlState.WAITING)
-        states |= dict.fromkeys(self._claimed.known(crawl.id, urls, now_ms), UrlState.CLAIMED)
-        return states
+        claimed, waiting = self._known(crawl, urls)
+        return (
+            states
+            | dict.fromkeys(waiting, UrlState.WAITING)
+            | dict.fromkeys(claimed, UrlState.CLAIMED)
+        )
 
-    def seen(self, crawl: Crawl, urls: Collection[str]) -> frozenset[str]:
+    def seen(self, crawl: Crawl, urls: Collection[str]) -> set[str]:
         """Return the URLs that are not new."""
-        states = self.states(crawl, urls)
-        return frozenset(url for url, state in states.items() if state is not UrlState.NEW)
+        claimed, waiting = self._known(crawl, urls)
+        return claimed | waiting
+
+    def _known(self, crawl: Crawl, urls: Collection[str]) -> tuple[set[str], set[str]]:
+        """Return the claimed URLs, and the waiting ones."""
+        now_ms = self._clock.now_ms()
+        claimed = self._claimed.known(crawl.id, urls, now_ms)
+        return claimed, self._waiting.known(crawl.id, urls, now_ms)
 
     def unlisted(self, crawl: Crawl, left: Collection[Target]) -> list[Target]:
         """Return the omitted links that are not claimed, and that no journal lists as omitted."""
