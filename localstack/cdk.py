@@ -16,11 +16,13 @@ properties twice.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +53,7 @@ _API = re.compile(r"https://([a-z0-9]+)\.execute-api\.[^/]+/([^/]+)/")
 # States of a stack without a running change, whose last change was completed or rolled back.
 SETTLED = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE")
 LIFE, LOOP = "TimeToLiveSpecification", "RecursiveLoop"
+_CREATION = threading.Lock()  # boto3 creates clients of a session in one thread at a time.
 
 
 def is_emulator(environment: Mapping[str, str]) -> bool:
@@ -83,17 +86,24 @@ def region_of(environment: Mapping[str, str]) -> str | None:
 def _open(service: str, environment: Mapping[str, str]) -> Any:
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     if is_emulator(environment):
-        session = boto3.Session(
-            aws_access_key_id=environment.get("AWS_ACCESS_KEY_ID", "test"),
-            aws_secret_access_key=environment.get("AWS_SECRET_ACCESS_KEY", "test"),
-            region_name=region or layout.REGION,
+        session = _emulator_session(
+            environment.get("AWS_ACCESS_KEY_ID", "test"),
+            environment.get("AWS_SECRET_ACCESS_KEY", "test"),
+            region or layout.REGION,
         )
         # Two attempts are enough. A service on this machine that does not answer them is not
         # running.
         tries = Config(retries={"total_max_attempts": 2})
-        return session.client(service, endpoint_url=environment[layout.ENDPOINT], config=tries)
+        with _CREATION:
+            return session.client(service, endpoint_url=environment[layout.ENDPOINT], config=tries)
     session = boto3.Session(profile_name=environment.get("AWS_PROFILE"), region_name=region)
     return session.client(service)
+
+
+@functools.cache
+def _emulator_session(key_id: str, secret: str, region: str) -> boto3.Session:
+    """Return one session per account, because a new session parses the service models again."""
+    return boto3.Session(aws_access_key_id=key_id, aws_secret_access_key=secret, region_name=region)
 
 
 def describe_stack(name: str, environment: Mapping[str, str]) -> dict[str, Any] | None:
