@@ -20,13 +20,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 def ended(stand: Stand, crawl: str) -> dict[str, Any]:
     """Wait for a crawl's end and return its state; no message or dead letter may remain."""
-
-    def status() -> dict[str, Any] | None:
-        said: dict[str, Any] = stand.orbweaver("status", crawl, "--json").result
-        return said if said["state"] == "finished" else None
-
-    found = until(status, "the crawl has ended", timeout_s=120, log=stand.log)
-    assert found is not None
+    found = stand.orbweaver("status", crawl, "--watch", "--json").result
+    assert found["state"] == "finished"
     assert found["claimed"] == sum(found["outcomes"].values())
     stand.wait_idle()
     assert not stand.take(stand.outputs["DeadLetterQueueUrl"])
