@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,16 +84,17 @@ async def test_export_without_files_is_not_announced(stage: Stage) -> None:
 
 
 @pytest.mark.thorough
-async def test_erasure_killed_at_any_moment_announces_all(tmp_path: Path) -> None:
-    records = [record_of(url) for url in URLS]
+@pytest.mark.parametrize("step", [pytest.param(2, marks=pytest.mark.long), 7])
+async def test_erasure_killed_at_any_moment_announces_all(tmp_path: Path, step: int) -> None:
+    before = World()
+    export(before, tmp_path, [record_of(url) for url in URLS])
     number, finished = 1, False
     while not finished:
-        world = World()
-        export(world, tmp_path, records)
+        world = deepcopy(before)
         finished = await survives(export_eraser_of(world, gate=kill_at(number)).erase_exports())
         await export_eraser_of(world).erase_exports()
         assert told_of(world) == {key: world.files[key] for key in MANIFESTS}, number
-        number += 2
+        number += step
     assert number > 50
 
 
