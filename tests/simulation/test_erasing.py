@@ -11,7 +11,7 @@ from tests.simulation.erasing import erasing
 from tests.simulation.run import play
 
 pytestmark = [pytest.mark.simulation]
-SEEDS, STEP, FIRST = 240, 20, 80
+SEEDS, STEP, FIRST = 240, 20, 40
 
 
 @pytest.mark.parametrize(

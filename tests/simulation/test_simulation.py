@@ -22,7 +22,7 @@ pytestmark = pytest.mark.simulation
 # The first seeds run in one test, which also checks what occurred in them.
 COVERING = 60
 # Number of fixed seeds per merge, and in all.
-MERGED, FIXED = 135, 510
+MERGED, FIXED = 85, 510
 STEP, FRESH = 25, 20
 # Seeds beyond the fixed ones that once revealed a product fault.
 BROKE_ONCE = (
