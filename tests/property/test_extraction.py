@@ -199,6 +199,7 @@ written = (rules | rules_of_objects).filter(says_where)
 
 
 @pytest.mark.thorough
+@settings(max_examples=50)
 @given(st.lists(written, max_size=3, unique_by=lambda rule: rule.name))
 def test_rules_survive_json_and_storage(chosen: list[ItemRule]) -> None:
     again = json.loads(json.dumps(ITEMS.write(tuple(chosen))))

@@ -111,7 +111,7 @@ RECORDS = st.builds(
     etag=st.none() | TEXT,
     error=st.none() | TEXT,
 )
-unhurried = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+unhurried = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def check(table: Table, rows: list[dict[str, Any]]) -> None:
