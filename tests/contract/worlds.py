@@ -65,7 +65,8 @@ KEYS = {
     "crawls": [("k", "HASH")],
     "packs": [("k", "HASH"), ("part", "RANGE")],
 }
-AWS_WORLDS = ["moto", pytest.param("emulator", marks=pytest.mark.emulator)]
+# The end-to-end tests run on the same emulator, so only `make test-long` has it here.
+AWS_WORLDS = ["moto", pytest.param("emulator", marks=[pytest.mark.emulator, pytest.mark.long])]
 # The third world has tables only.
 LOCAL = "dynamodb_local"
 LANES = ("crawl", "express", "seeds", "dead")
