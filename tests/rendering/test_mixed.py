@@ -61,12 +61,12 @@ def test_all_pages_of_mixed_site_are_found(tmp_path: Path) -> None:
 
 
 def test_invisible_redesign_is_detected_by_first_sample(tmp_path: Path) -> None:
-    site = Mixed((Section(name="news", items=300, then=FRAME),))
+    site = Mixed((Section(name="news", items=200, then=FRAME),))
     with background(site):
         found = measure(site, tmp_path)
     samples = [is_sample(site.url + path) for path in site.asked_new]
     first = samples.index(True) if any(samples) else len(samples)
-    assert len(site.asked_new) == 150
+    assert len(site.asked_new) == 100
     # Pages requested earlier that waited for the sample are rendered too.
     assert found["missed"] <= first
     why = found["why"]

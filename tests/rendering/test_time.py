@@ -98,13 +98,12 @@ FILES = {
 async def test_late_changes_of_page_are_found(renderer: Renderer) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = {
-            (name, turn): group.create_task(rendered(renderer, html, Site(FILES)))
-            for turn in range(2)
+            name: group.create_task(rendered(renderer, html, Site(FILES)))
             for name, html in PAGES.items()
         }
-    results = {key: one.result() for key, one in tasks.items()}
-    assert {key: links_of(one) for key, one in results.items()} == dict.fromkeys(tasks, LINKS)
-    assert not {key for key, one in results.items() if one.cut is not None}
+    results = {name: one.result() for name, one in tasks.items()}
+    assert {name: links_of(one) for name, one in results.items()} == dict.fromkeys(tasks, LINKS)
+    assert not {name for name, one in results.items() if one.cut is not None}
 
 
 async def test_open_request_stops_page_clock(renderer: Renderer) -> None:
