@@ -391,7 +391,20 @@ async def test_a_thousand_hostile_texts_are_shown_as_text(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(not browser.AXE.is_file(), reason="`make setup` installs axe-core")
-async def test_screens_have_no_serious_accessibility_fault(site: Graph, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "looks",
+    [
+        pytest.param(((SIZES[0], "light"), (SIZES[1], "dark")), id="wide light, narrow dark"),
+        pytest.param(
+            ((SIZES[0], "dark"), (SIZES[1], "light")),
+            id="wide dark, narrow light",
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+async def test_screens_have_no_serious_accessibility_fault(
+    site: Graph, tmp_path: Path, looks: tuple[tuple[tuple[int, int], str], ...]
+) -> None:
     async with console(tmp_path) as url, browser.opened() as tab:
         begun = await asyncio.to_thread(
             cli, tmp_path, "start", f"{site.url}/0", "--name", "shop", "--delay", "0", "--json"
@@ -434,22 +447,21 @@ async def test_screens_have_no_serious_accessibility_fault(site: Graph, tmp_path
             f"changes?before={crawl}&after={crawl}": "the content is the same",
         }
         found: list[str] = []
-        for width, height in SIZES:
-            for theme in ("light", "dark"):
-                await tab.look(width, height, theme)
-                for screen, text in screens.items():
-                    await tab.run(f"location.hash = '#/{screen}'")
-                    await tab.see(text)
-                    if screen == "query":
-                        await tab.click("Run")
-                        await tab.until("Boolean(document.querySelector('.chart rect'))")
-                    where = f"{screen or 'runs'} {theme} {width}"
-                    found += await tab.faults(where)
-                    assert await tab.run("document.documentElement.scrollWidth") <= width, where
-                    for name in dialogs.get(screen, ()):
-                        await tab.click(name)
-                        await tab.until("Boolean(document.querySelector('dialog[open]'))")
-                        found += await tab.faults(f"{where} {name}")
-                        await tab.click("Close")
-                        await tab.until("!document.querySelector('dialog')")
+        for (width, height), theme in looks:
+            await tab.look(width, height, theme)
+            for screen, text in screens.items():
+                await tab.run(f"location.hash = '#/{screen}'")
+                await tab.see(text)
+                if screen == "query":
+                    await tab.click("Run")
+                    await tab.until("Boolean(document.querySelector('.chart rect'))")
+                where = f"{screen or 'runs'} {theme} {width}"
+                found += await tab.faults(where)
+                assert await tab.run("document.documentElement.scrollWidth") <= width, where
+                for name in dialogs.get(screen, ()):
+                    await tab.click(name)
+                    await tab.until("Boolean(document.querySelector('dialog[open]'))")
+                    found += await tab.faults(f"{where} {name}")
+                    await tab.click("Close")
+                    await tab.until("!document.querySelector('dialog')")
         assert found == []
