@@ -24,6 +24,19 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 # Deeper than the manuals: under load the first path found is not always the shortest.
 OPTIONS = ("--delay", "0", "--max-depth", "50")
 
+# `make test` crawls each manual once, in different places. `make test-long` has the other pairs.
+LONG = pytest.mark.long
+PLACES = pytest.mark.parametrize(
+    ("anywhere", "done"),
+    [
+        pytest.param("stack", oracle.PYTHON, id="stack-python"),
+        pytest.param("stack", oracle.POSTGRESQL, id="stack-postgresql", marks=LONG),
+        pytest.param("store", oracle.PYTHON, id="store-python", marks=LONG),
+        pytest.param("store", oracle.POSTGRESQL, id="store-postgresql"),
+    ],
+    indirect=True,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
@@ -41,7 +54,7 @@ def walks() -> Iterator[Mapping[str, Future[frozenset[str]]]]:
         yield futures
 
 
-@pytest.fixture(scope="module", params=oracle.MANUALS, ids=lambda manual: manual.package)
+@pytest.fixture(scope="module")
 def done(
     walks: Mapping[str, Future[frozenset[str]]],
     anywhere: CommandStand,
@@ -56,6 +69,7 @@ def done(
         yield Done(site=site, crawled=crawled, expected=walks[manual.package].result())
 
 
+@PLACES
 def test_every_page_of_manual_is_fetched_once(done: Done) -> None:
     fetched = names(done.crawled.urls("fetched"), done.site.url + "/")
 
@@ -65,6 +79,7 @@ def test_every_page_of_manual_is_fetched_once(done: Done) -> None:
     assert len(asked) == len(set(asked)), "a page was asked for twice"
 
 
+@PLACES
 def test_repeated_crawl_requests_only_failures(done: Done, anywhere: CommandStand) -> None:
     before = len(done.site.log())
     failed = {url.removeprefix(done.site.url) for url in done.crawled.urls("failed")}
@@ -75,7 +90,14 @@ def test_repeated_crawl_requests_only_failures(done: Done, anywhere: CommandStan
     assert {record.path for record in done.site.log()[before:]} - {"/robots.txt"} == failed
 
 
-@pytest.mark.parametrize("done", [oracle.PYTHON], indirect=True, ids=lambda manual: manual.package)
+@pytest.mark.parametrize(
+    ("anywhere", "done"),
+    [
+        pytest.param("stack", oracle.PYTHON, id="stack-python", marks=LONG),
+        pytest.param("store", oracle.POSTGRESQL, id="store-postgresql"),
+    ],
+    indirect=True,
+)
 def test_window_of_zero_fetches_all_again(done: Done, anywhere: CommandStand) -> None:
     again = anywhere.crawl(done.site.url + "/", *OPTIONS, "--window", "0s")
 

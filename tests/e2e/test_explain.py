@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.e2e.stand import STACK_IN_LONG
 from tests.sites import graph
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ SCRIPTS: dict[str, graph.Script] = {
 }
 
 
+@STACK_IN_LONG
 def test_urls_of_different_statuses_are_explained(anywhere: CommandStand) -> None:
     with graph.serve_in_background(SCRIPTS) as site:
         crawled = anywhere.crawl(f"{site.url}/", "--name", "explain", "--delay", "0")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.stand import STACK_IN_LONG
 from tests.sites import child
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def asked(site: Child) -> list[str]:
     return [record.path for record in site.log() if record.path != "/robots.txt"]
 
 
+@STACK_IN_LONG
 def test_raised_limit_requests_only_missing_pages(anywhere: CommandStand, site: Child) -> None:
     options = ("--name", "raised", "--delay", "0")
     anywhere.crawl(site.url + "/0.html", *options, "--max-pages", "60")
@@ -48,6 +50,7 @@ def test_raised_limit_requests_only_missing_pages(anywhere: CommandStand, site: 
     assert len(asked(site)) == 200
 
 
+@STACK_IN_LONG
 def test_cancelled_crawl_is_continued_by_next_run(anywhere: CommandStand, site: Child) -> None:
     options = ("--name", "stopped", "--delay", "100ms")
     begun = anywhere.orbweaver("start", site.url + "/0.html", *options, "--json").result["crawl"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.stand import names
+from tests.e2e.stand import STACK_IN_LONG, names
 from tests.sites import graph
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def tree(text: str = "") -> dict[str, graph.Script]:
     }
 
 
-@pytest.mark.parametrize("concurrency", [1, 16])
+@pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.long), 16])
 def test_page_budget_is_exact(anywhere: CommandStand, concurrency: int) -> None:
     with graph.serve_in_background(tree()) as site:
         crawled = anywhere.crawl(
@@ -44,6 +44,7 @@ def test_page_budget_is_exact(anywhere: CommandStand, concurrency: int) -> None:
     assert sorted(asked) == names([row["url"] for row in crawled.rows], site.url)
 
 
+@STACK_IN_LONG
 def test_depth_of_one_is_page_and_its_links(anywhere: CommandStand) -> None:
     scripts = {
         "/": graph.page("Home", ["/one", "/two", "/gone", "http://elsewhere.invalid/"]),
@@ -66,6 +67,7 @@ def test_depth_of_one_is_page_and_its_links(anywhere: CommandStand) -> None:
     assert "/behind" not in site.log.paths()
 
 
+@STACK_IN_LONG
 def test_byte_limit_is_not_exceeded(anywhere: CommandStand) -> None:
     with graph.serve_in_background(tree("x" * 5_000)) as site:
         crawled = anywhere.crawl(
@@ -85,6 +87,7 @@ def test_byte_limit_is_not_exceeded(anywhere: CommandStand) -> None:
     assert crawled.result["reasons"]["skipped"] == {"bytes": left}
 
 
+@STACK_IN_LONG
 def test_host_page_limit_is_exact(anywhere: CommandStand) -> None:
     with graph.serve_in_background(tree()) as site:
         crawled = anywhere.crawl(
