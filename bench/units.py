@@ -158,7 +158,7 @@ async def measure(
             )
             crawl = await control_of(ports).start(plan)
             workers = [worker_of(ports) for _ in range(containers)]
-            line = Line(workers, meter, sqs, settings.crawl_queue_url)
+            line = Line(workers, meter, sqs, settings.queues.crawl_queue_url)
             empty = 0
             while empty < EMPTY_MAX:
                 if await line.batch(packs, ports.clock.now_ms()):
@@ -192,7 +192,7 @@ async def stack() -> AsyncIterator[tuple[Settings, Any]]:
         await s3.create_bucket(Bucket="bench")
         queues = [await sqs.create_queue(QueueName=name) for name in ("crawl", "express", "dead")]
         crawl_url, express_url, dead_letter_url = (queue["QueueUrl"] for queue in queues)
-        settings = Settings(
+        settings = Settings.of(
             allow_addresses="127.0.0.0/8",
             bucket="bench",
             crawl_queue_url=crawl_url,

@@ -107,7 +107,7 @@ class Config:
     )
     allow_addresses: str = text("", "private networks that may be crawled; target=local only")
     body_bytes_max: int = number(
-        Settings().body_bytes_max,
+        Settings().fetching.body_bytes_max,
         1,
         1_000_000_000,
         "bytes of a body, decoded; the rest is cut. Larger bodies need more worker_memory_mb",
@@ -430,7 +430,7 @@ class Config:
             # message.
             "ledger_retention_s": str(kept_d * DAY_S),
         }
-        if self.body_bytes_max != Settings().body_bytes_max:
+        if self.body_bytes_max != Settings().fetching.body_bytes_max:
             values["body_bytes_max"] = str(self.body_bytes_max)
         if self.contact:
             values["user_agent"] = f"{USER_AGENT} (+{self.contact})"

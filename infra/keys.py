@@ -7,7 +7,7 @@ import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.model.settings import Settings
+from orbweaver.model.settings import GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,9 @@ REMOVED = {
             *("recursive_loop", "renderer_memory_mb", "renderer_timeout_s", "worker_timeout_s"),
         )
     },
-    "crawl_retention_d": "Settings.crawl_retention_s in functions/orbweaver/model/settings.py",
+    "crawl_retention_d": (
+        "Settings.retention.crawl_retention_s in functions/orbweaver/model/settings.py"
+    ),
 }
 
 
@@ -126,8 +128,8 @@ def unfit(key: str, value: object, fix: str) -> ConfigError:
 def unknown(key: str, value: object, known: Iterable[str]) -> ConfigError:
     """Return the error for an unknown key. It names what replaced the key, or a similar key."""
     place = REMOVED.get(key)
-    if place is None and key in Settings.__dataclass_fields__:
-        place = f"Settings.{key} in functions/orbweaver/model/settings.py"
+    if place is None and key in GROUPS:
+        place = f"Settings.{GROUPS[key]}.{key} in functions/orbweaver/model/settings.py"
     if place is not None:
         fix = f"see {place}. Omit the key; `-c {key}=` drops it from a deployed stack"
         return ConfigError(f"context key {key} was removed: {fix}")

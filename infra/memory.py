@@ -44,20 +44,20 @@ def needed_mb(settings: Settings, *, renders: bool = False) -> tuple[int, str]:
 def _parts(settings: Settings) -> dict[str, int]:
     """Return the parts that can be in memory at once: MB by description."""
     # The first bytes of every body being fetched, and all bytes of a few large bodies.
-    small = ceil(settings.fetch_concurrency * SMALL_BYTES / MB)
-    large = ceil(settings.large_bodies * settings.body_bytes_max / MB)
-    sitemaps = ceil((SITEMAPS_AT_ONCE * settings.sitemap_bytes_max + KEPT_BYTES_MAX) / MB)
+    small = ceil(settings.fetching.fetch_concurrency * SMALL_BYTES / MB)
+    large = ceil(settings.fetching.large_bodies * settings.fetching.body_bytes_max / MB)
+    sitemaps = ceil((SITEMAPS_AT_ONCE * settings.fetching.sitemap_bytes_max + KEPT_BYTES_MAX) / MB)
     # The buffer for the file grows by an eighth at a time.
-    file = ceil(9 / 8 * settings.segment_bytes_max / MB)
+    file = ceil(9 / 8 * settings.worker.segment_bytes_max / MB)
     claims = ceil((HOSTS_BYTES_MAX + LOADING_BYTES_MAX) / MB)
     return {
         "of programs": PROGRAMS_MB,
         "for a page being read": MEMORY_BYTES // MB,
-        "of bodies waiting for that": ceil(settings.waiting_bytes_max / MB),
-        f"of {settings.fetch_concurrency} bodies at once": small,
-        f"of {settings.large_bodies} large ones": large,
+        "of bodies waiting for that": ceil(settings.worker.waiting_bytes_max / MB),
+        f"of {settings.fetching.fetch_concurrency} bodies at once": small,
+        f"of {settings.fetching.large_bodies} large ones": large,
         "of sitemaps": sitemaps,
-        "of pages to store": ceil(settings.held_bytes_max / MB),
+        "of pages to store": ceil(settings.worker.held_bytes_max / MB),
         "of the file for them": file,
         "of known claims": claims,
     }

@@ -125,7 +125,7 @@ class Renderer(Construct):
 
 def _rendering_settings(config: Config) -> dict[str, str]:
     settings = Settings.from_environment(config.environment())
-    reserve_s = settings.apply_reserve_s + RenderLimits().page_s_max
+    reserve_s = settings.worker.apply_reserve_s + RenderLimits().page_s_max
     return {
         "BROWSER": INSTALLED if config.local else PLACE,
         "APPLY_RESERVE_S": f"{reserve_s:g}",

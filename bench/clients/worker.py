@@ -43,7 +43,7 @@ INVOCATION_MS = 120_000
 
 def ports_over(world: memory.World, at_once: int) -> Ports:
     """Return ports that use memory, except for the real fetcher."""
-    settings = Settings(allow_addresses="127.0.0.0/8", fetch_concurrency=at_once)
+    settings = Settings.of(allow_addresses="127.0.0.0/8", fetch_concurrency=at_once)
     aws: Any = None  # no AWS call is made
     ports = Ports(settings, aws, meter_of(settings))
     vars(ports).update(

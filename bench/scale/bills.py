@@ -42,7 +42,7 @@ class Run:
     workers: int = 50
     delay_ms: int = 1_000
     batch: int = 40
-    memory_mb: int = Settings().memory_mb
+    memory_mb: int = Settings().function.memory_mb
     seed: int = SEED
 
     @property
@@ -52,7 +52,7 @@ class Run:
             f"{self.workers} workers" * (self.workers != 50),
             f"delay {self.delay_ms} ms" * (self.delay_ms != 1_000),
             f"batch {self.batch}" * (self.batch != 40),
-            f"{self.memory_mb} MB" * (self.memory_mb != Settings().memory_mb),
+            f"{self.memory_mb} MB" * (self.memory_mb != Settings().function.memory_mb),
             f"seed {self.seed}" * (self.seed != SEED),
         )
         return ", ".join((f"{self.hosts} x {self.host_pages}", *filter(None, rest)))

@@ -428,7 +428,7 @@ class Batch:
         return None
 
     async def _flush_later(self, opened_ms: int) -> None:
-        wait_ms = round(self._model.settings.segment_wait_s * 1000)
+        wait_ms = round(self._model.settings.worker.segment_wait_s * 1000)
         await self._model.kernel.until(opened_ms + wait_ms)
         if self._opened_ms == opened_ms:
             self._flush(due=True)
@@ -436,7 +436,7 @@ class Batch:
     def _flush(self, *, due: bool = False) -> None:
         """Write the file once no visit runs any more, or the first visit has waited long enough."""
         size = sum(visit.body_bytes for visit in self._waiting)
-        full = size >= self._model.settings.segment_bytes_max
+        full = size >= self._model.settings.worker.segment_bytes_max
         if self._waiting and (due or full or not self._visiting):
             self._model.books.use(Term.S3_PUT, Stage.BODIES, 1)
             self._model.books.count("bytes stored", size)

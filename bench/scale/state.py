@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, cast
 
@@ -32,7 +31,7 @@ class State:
         self.web = Web(scenario.web, scenario.seed, scenario.minutes)
         # The settings that the stack gives to its worker.
         memory_mb = scenario.fleet.memory_mb
-        self.settings = replace(scenario.settings, waits_billed="yes", memory_mb=memory_mb)
+        self.settings = scenario.settings.having(waits_billed="yes", memory_mb=memory_mb)
         self.table = Table(self.kernel, self.books)
         self.sizes = sizes()
         self.queue = Queue(self.kernel, self.books, self.sizes)

@@ -61,7 +61,7 @@ class Container:
         kernel, settings = model.kernel, model.settings
         self.view = View(model.table)
         self.health = HostHealth(hosts=self.view, clock=kernel, random=model.random)
-        self.everywhere = Gate(kernel, settings.fetch_concurrency)
+        self.everywhere = Gate(kernel, settings.fetching.fetch_concurrency)
         self.waiting_visits = WaitingVisits(settings)
         self.asking: dict[str, Gate] = {}
         self.turns: dict[str, Gate] = {}
@@ -129,7 +129,7 @@ class HostClaims:
     def __init__(self, model: State, container: Container) -> None:
         self._model = model
         self._container = container
-        self._used = model.settings.shares_claims
+        self._used = model.settings.function.shares_claims
         self._entries: dict[str, _Entry] = {}
         self._held = 0.0
 
@@ -373,7 +373,7 @@ class Visit:
 
     async def _request(self, host: Host, delay_ms: int) -> Response | Failure:
         model = self.model
-        total_ms = round(model.settings.fetch_total_s * 1000)
+        total_ms = round(model.settings.fetching.fetch_total_s * 1000)
         least_ms = min(delay_ms, model.scenario.delay_ms)
         answer, took_ms = model.web.ask(host, model.kernel.time_ms, least_ms, total_ms)
         model.requested()
@@ -404,7 +404,7 @@ class Visit:
                 await health.back_off(host.name, verdict.retry_after_s, at_ms)
             ended = answers.exhausted(verdict, target.attempt)
             if ended is None:
-                base_s = model.settings.retry_base_s
+                base_s = model.settings.fetching.retry_base_s
                 delay_s = health.backoff_s(host.name, verdict.reason, target.attempt, base_s)
                 blocked_s = await health.blocked_s(host.name)
                 delay_s = blocked_s if verdict.block else max(delay_s, blocked_s)
@@ -448,7 +448,7 @@ class Visit:
             self._end(host, target, "robots_unreachable")
             return
         wait_s = (entry.fetched_at_ms + UNREACHABLE_FRESH_MS - self.model.kernel.time_ms) / 1000
-        base_s = self.model.settings.retry_base_s
+        base_s = self.model.settings.fetching.retry_base_s
         pause_s = backoff_s(target.attempt, self.model.random, base_s)
         self._return(next_attempt(target), max(wait_s, 0) + pause_s, why="retries")
 

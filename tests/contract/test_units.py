@@ -64,7 +64,7 @@ def ports_of(world: AwsWorld, meter: UsageMeter) -> Any:
     """Open the ports of a container, metered from here on."""
     for service in ("dynamodb", "sqs", "s3"):
         meter.watch(world.clients[service])
-    settings = Settings(allow_addresses="127.0.0.1:1-65535")
+    settings = Settings.of(allow_addresses="127.0.0.1:1-65535")
     container = world.container()
     names = ("queue", "packs", "backlog", "budgets", "crawls", "frontier", "hosts", "pages")
     return OpenedPorts(

@@ -70,7 +70,7 @@ AWS_WORLDS = ["moto", pytest.param("emulator", marks=[pytest.mark.emulator, pyte
 # The third world has tables only.
 LOCAL = "dynamodb_local"
 LANES = ("crawl", "express", "seeds", "dead")
-SETTINGS = Settings(
+SETTINGS = Settings.of(
     page_retention_s=PAGE_RETENTION_S,
     ledger_retention_s=LEDGER_RETENTION_S,
     pages_shards=PAGES_SHARDS,

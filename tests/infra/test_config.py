@@ -47,7 +47,10 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ),
     ({"body_bytes_max": "15728640"}, ["worker_memory_mb", "375", "set 405", "45 of 3 large"]),
     ({"worker_timeout_s": "240"}, ["was removed", "Config.worker_timeout_s", "`-c worker_time"]),
-    ({"large_bodies": "12"}, ["was removed", "Settings.large_bodies", "model/settings.py"]),
+    (
+        {"large_bodies": "12"},
+        ["was removed", "Settings.fetching.large_bodies", "model/settings.py"],
+    ),
     ({"proxy_secret": "x", "sftp_host": "h"}, ["sftp_host was removed", "sftp_url"]),
     ({"worker_concurrency_max": "0"}, ["worker_concurrency_max", "0", "2 to 1000"]),
     ({"log_retention_d": "2"}, ["log_retention_d", "2", "14"]),
@@ -138,7 +141,7 @@ def test_default_environment_keeps_functions_defaults() -> None:
 
 
 def test_memory_default_is_consistent() -> None:
-    assert Config().worker_memory_mb == Settings().memory_mb == MEMORY_MB
+    assert Config().worker_memory_mb == Settings().function.memory_mb == MEMORY_MB
 
 
 def test_settings_reach_functions_environment() -> None:
@@ -149,11 +152,11 @@ def test_settings_reach_functions_environment() -> None:
     }
     settings = Settings.from_environment(Config.from_context(context).environment())
     # On the queue, deferred for a newer version, and in the dead letters.
-    assert settings.ledger_retention_s == (4 + 7 + 14 + 1) * 86_400
-    assert settings.page_retention_s == 5 * 86_400
-    assert (settings.receive_max, settings.body_bytes_max) == (5, 800_000)
-    assert settings.user_agent.startswith("orbweaver/")
-    assert settings.user_agent.endswith(" (+https://example.org/bot)")
+    assert settings.retention.ledger_retention_s == (4 + 7 + 14 + 1) * 86_400
+    assert settings.retention.page_retention_s == 5 * 86_400
+    assert (settings.worker.receive_max, settings.fetching.body_bytes_max) == (5, 800_000)
+    assert settings.fetching.user_agent.startswith("orbweaver/")
+    assert settings.fetching.user_agent.endswith(" (+https://example.org/bot)")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +177,7 @@ def test_export_span_follows_schedule(expression: str, span: str) -> None:
 
 def test_constants_fit_into_timeouts_and_retentions() -> None:
     settings, config = Settings(), Config()
-    needed_s = settings.fetch_total_s + settings.apply_reserve_s
+    needed_s = settings.fetching.fetch_total_s + settings.worker.apply_reserve_s
     assert needed_s < config.worker_timeout_s
     assert needed_s + RenderLimits().page_s_max < config.renderer_timeout_s
     assert config.queue_retention_d < config.dead_letter_retention_d <= 14

@@ -108,11 +108,16 @@ def test_failed_delivery_raises_alarm(synthesize: Callable[..., Synthesized]) ->
 def test_delivery_settings_reach_its_function_only(synthesize: Callable[..., Synthesized]) -> None:
     stack = synthesize(**SFTP)
     settings = Settings.from_environment(environment(stack))
-    named = (settings.sftp_user, settings.sftp_host, settings.sftp_port, settings.sftp_folder)
+    named = (
+        settings.delivery.sftp_user,
+        settings.delivery.sftp_host,
+        settings.delivery.sftp_port,
+        settings.delivery.sftp_folder,
+    )
     assert named == ("crawler", "files.example.org", 22, "in/box")
-    assert settings.sftp_host_key == SFTP["sftp_host_key"]
-    assert settings.sftp_secret == SFTP["sftp_secret"]
-    assert settings.delivery_queue_url == "<DeliveryQueue>"
+    assert settings.delivery.sftp_host_key == SFTP["sftp_host_key"]
+    assert settings.delivery.sftp_secret == SFTP["sftp_secret"]
+    assert settings.queues.delivery_queue_url == "<DeliveryQueue>"
     copying = environment(synthesize(**COPY))
     assert copying["ORBWEAVER_COPY_BUCKET"] == COPY["copy_bucket"]
     assert not [key for key in copying if "SFTP" in key]  # The port has a default.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.wheels import host_runtime
-from orbweaver.model.settings import PREFIX, Settings
+from orbweaver.model.settings import GROUPS, PREFIX, Settings
 from tests.infra.roles import (
     ALLOWED,
     API,
@@ -192,9 +192,9 @@ def test_crawls_with_webhook_invoke_notifier(aws: Synthesized, local: Synthesize
 def test_environment_has_only_known_valid_settings(local: Synthesized, name: str) -> None:
     variables = local.properties(KIND)[name]["Environment"]["Variables"]
     ours = {key: text(value) for key, value in variables.items() if key not in ALLOCATORS}
-    known = {PREFIX + field.upper() for field in Settings.__dataclass_fields__}
+    known = {PREFIX + field.upper() for field in GROUPS}
     assert set(ours) <= known
-    assert Settings.from_environment(ours).allow_addresses == "127.0.0.1/32"
+    assert Settings.from_environment(ours).fetching.allow_addresses == "127.0.0.1/32"
 
 
 def test_rounds_are_long_where_waiting_is_billed(aws: Synthesized, local: Synthesized) -> None:
@@ -208,7 +208,11 @@ def test_rounds_are_long_where_waiting_is_billed(aws: Synthesized, local: Synthe
         settings = Settings.from_environment(
             {key: text(value) for key, value in variables.items() if key not in ALLOCATORS}
         )
-        found[target] = (settings.waits_billed, settings.claims_travel, settings.round_s)
+        found[target] = (
+            settings.function.waits_billed,
+            settings.function.claims_travel,
+            settings.worker.round_s,
+        )
     assert found == {"aws": ("yes", "", 60.0), "local": ("no", "", 10.0)}
 
 

@@ -146,26 +146,26 @@ def test_renderer_function_has_browsers_platform_and_memory(rendering: Synthesiz
     assert function["EphemeralStorage"] == {"Size": 1024}
     assert function["RecursiveLoop"] == "Allow"
     settings, worker = settings_of(rendering, RENDERER), settings_of(rendering, WORKER)
-    assert settings.browser == "/var/task/browser"
-    assert worker.browser == ""
-    assert settings.render_queue_url == worker.render_queue_url == "<FrontierRender>"
-    reserve_s = settings.apply_reserve_s - worker.apply_reserve_s
+    assert settings.function.browser == "/var/task/browser"
+    assert worker.function.browser == ""
+    assert settings.queues.render_queue_url == worker.queues.render_queue_url == "<FrontierRender>"
+    reserve_s = settings.worker.apply_reserve_s - worker.worker.apply_reserve_s
     assert reserve_s == RenderLimits().page_s_max
-    assert settings.fetch_total_s + settings.apply_reserve_s < function["Timeout"]
+    assert settings.fetching.fetch_total_s + settings.worker.apply_reserve_s < function["Timeout"]
 
 
 def test_renderer_time_has_x86_64_price(rendering: Synthesized, here: Synthesized) -> None:
     renderer, worker = settings_of(rendering, RENDERER), settings_of(rendering, WORKER)
-    assert renderer.memory_mb == 2048
-    assert (renderer.architecture, worker.architecture) == ("x86_64", "arm64")
-    assert settings_of(here, RENDERER).architecture == "arm64"
+    assert renderer.function.memory_mb == 2048
+    assert (renderer.function.architecture, worker.function.architecture) == ("x86_64", "arm64")
+    assert settings_of(here, RENDERER).function.architecture == "arm64"
 
 
 def test_emulator_uses_this_machines_browser(here: Synthesized) -> None:
     function = here.properties(KIND)[RENDERER]
     assert f"{function['Architectures'][0]}/{function['Runtime']}" == host_runtime()
     assert "EphemeralStorage" not in function
-    assert settings_of(here, RENDERER).browser == "installed"
+    assert settings_of(here, RENDERER).function.browser == "installed"
 
 
 def test_emulator_without_browser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

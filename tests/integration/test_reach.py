@@ -45,7 +45,7 @@ class Stand:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, allow: str, **limits: str) -> None:
         self.world = memory.World()
         self.clock = ManualClock(time.time_ns() // 1_000_000)
-        self.settings = Settings(allow_addresses=allow, **limits)  # type: ignore[arg-type] # names of fields
+        self.settings = Settings.of(allow_addresses=allow, **limits)
         parts = [
             "Queue",
             "Packs",
@@ -70,7 +70,7 @@ class Stand:
         )
         self.ports = cast("Ports", ports)
         self.fetcher = HttpFetcher(
-            allowed=self.settings.allowed,
+            allowed=self.settings.fetching.allowed,
             limits=Limits(connections_per_host=4, connect_s=2),
             resolver=lambda: Names(ways.BOOK),
         )

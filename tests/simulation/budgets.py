@@ -46,7 +46,7 @@ CUT = (
     f"cut.{Reason.BYTES}",
 )
 CUT_HOST = f"skipped.{Reason.HOST_PAGES}"
-VISIT_S = Settings().wait_s_max + Settings().fetch_total_s
+VISIT_S = Settings().worker.wait_s_max + Settings().fetching.fetch_total_s
 
 
 def limited(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
@@ -152,7 +152,7 @@ def _budget_state(
         least = max(1, min(BODY_BYTES_MAX, limit) // SCRAP)
         ended = total.get(CUT[0], 0)
     else:
-        a_second = prices.second(memory_mb=Settings().memory_mb)
+        a_second = prices.second(memory_mb=Settings().function.memory_mb)
         least = prices.visit_cost_max(urls=PACK_TARGETS_MAX, seconds=VISIT_S, a_second=a_second)
         ended = total.get(CUT[1], 0)
     # A frozen worker can return a reservation that was already written off. A wrong clock writes it

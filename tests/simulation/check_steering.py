@@ -26,7 +26,7 @@ LOOKS = 4
 # Maximum duration of a rendered page.
 RENDER_S = RenderLimits().total_s
 # A minute, plus one round (invocation) in which all workers may be busy.
-ENDED_S = 60.0 + Settings().round_s
+ENDED_S = 60.0 + Settings().worker.round_s
 
 
 def check_steering(plan: Scenario, world: World, web: SimWeb, cloud: Cloud) -> Iterator[Violation]:

@@ -74,7 +74,7 @@ class Cloud:
         # Maximum wait of a worker for slots (a slot is a host's next permitted request time).
         self.wait_s_max = scenario.wait_s_max
         # Maximum wait of a worker for other packs' pages before it stores a file.
-        self.segment_wait_s = Settings().segment_wait_s
+        self.segment_wait_s = Settings().worker.segment_wait_s
         self.waits_billed = "yes"
         self.claims_travel = scenario.claims_travel
         # Decides which workers get SIGTERM; a separate generator leaves the rest of the seed

@@ -48,7 +48,7 @@ class Contest:
     seed: int = 1
     # Number of workers, a worker's maximum wait for slots, and whether the queue is fair.
     workers: int = 50
-    wait_s_max: float = Settings().wait_s_max
+    wait_s_max: float = Settings().worker.wait_s_max
     fair: bool = True
     small_hosts: int = 10
     small_pages: int = 20

@@ -64,7 +64,7 @@ def with_sequels(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 
 def going_on(world: World, crawl: Crawl) -> tuple[Crawl, list[SeedsMessage]]:
     """Continue a run as `Control` does; return the messages to send."""
-    runs = runs_to_continue(crawl, world.crawls.values(), Settings().ledger_retention_s)
+    runs = runs_to_continue(crawl, world.crawls.values(), Settings().retention.ledger_retention_s)
     crawl = resumed(crawl, runs, {run.id: _total(world, run.id) for run in runs})
     at_ms = crawl.started_at_ms
     pasts = [past_of(crawl.id, crawl.id, Past(run=run), run, at_ms) for run in crawl.resumes]

@@ -220,7 +220,7 @@ class WorkerProcess(Process):
     ) -> None:
         super().__init__(cloud, name, calm=calm)
         self.renders = renders
-        settings = Settings(
+        settings = Settings.of(
             receive_max=RECEIVE_MAX,
             body_bytes_max=BODY_BYTES_MAX,
             wait_s_max=cloud.wait_s_max,

@@ -108,7 +108,7 @@ class Scenario:
     # Time from the start to the next midnight UTC.
     before_midnight_s: float = 6 * HOUR_S
     # Maximum wait of a worker for slots.
-    wait_s_max: float = Settings().wait_s_max
+    wait_s_max: float = Settings().worker.wait_s_max
     # True if workers share their knowledge of a host's claims.
     claims_travel: bool = False
     # Time and URL of an erasure.
@@ -158,7 +158,7 @@ def _wait_s_max(crawls: list[CrawlPlan], faults: Faults) -> float:
     paused = any(action == "pause" for crawl in crawls for _, action in crawl.actions)
     shown = paused and not (faults.frozen or faults.jumps)
     reckoned = any(crawl.limits for crawl in crawls)
-    return PATIENT_S if shown and not reckoned else Settings().wait_s_max
+    return PATIENT_S if shown and not reckoned else Settings().worker.wait_s_max
 
 
 def _loose(random: Random, sites: list[Site]) -> tuple[tuple[float, str], ...]:

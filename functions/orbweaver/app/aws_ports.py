@@ -69,10 +69,10 @@ class Ports:
             self.aws.later("sqs"),
             clock=self.clock,
             random=self.random,
-            crawl_url=self.settings.crawl_queue_url,
-            express_url=self.settings.express_queue_url,
-            dead_letter_url=self.settings.dead_letter_queue_url,
-            render_url=self.settings.render_queue_url,
+            crawl_url=self.settings.queues.crawl_queue_url,
+            express_url=self.settings.queues.express_queue_url,
+            dead_letter_url=self.settings.queues.dead_letter_queue_url,
+            render_url=self.settings.queues.render_queue_url,
         )
 
     @cached_property
@@ -82,10 +82,10 @@ class Ports:
         settings = self.settings
         return SqsDeadLetters(
             self.aws.later("sqs"),
-            dead_letter_url=settings.dead_letter_queue_url,
-            crawl_url=settings.crawl_queue_url,
-            seed_url=settings.seed_queue_url,
-            pack_queues=settings.pack_queues,
+            dead_letter_url=settings.queues.dead_letter_queue_url,
+            crawl_url=settings.queues.crawl_queue_url,
+            seed_url=settings.queues.seed_queue_url,
+            pack_queues=settings.queues.pack_queues,
         )
 
     @cached_property
@@ -96,7 +96,7 @@ class Ports:
             self.aws.later("sqs"),
             clock=self.clock,
             random=self.random,
-            queue_url=self.settings.export_queue_url,
+            queue_url=self.settings.queues.export_queue_url,
         )
 
     @cached_property
@@ -105,8 +105,8 @@ class Ports:
 
         return SqsDeliveries(
             self.aws,
-            queue_url=self.settings.delivery_queue_url,
-            dead_letter_url=self.settings.delivery_dead_letter_url,
+            queue_url=self.settings.queues.delivery_queue_url,
+            dead_letter_url=self.settings.queues.delivery_dead_letter_url,
         )
 
     @cached_property
@@ -116,8 +116,8 @@ class Ports:
         named = self.settings
         return QueueDepths(
             self.aws.later("sqs"),
-            lanes=(named.seed_queue_url, *named.pack_queue_urls),
-            dead_letters=named.dead_letter_queue_url,
+            lanes=(named.queues.seed_queue_url, *named.queues.pack_queue_urls),
+            dead_letters=named.queues.dead_letter_queue_url,
         )
 
     @cached_property
@@ -132,7 +132,9 @@ class Ports:
         """Packs (messages with up to 25 URLs) that wait for their hosts."""
         from orbweaver.adapters.dynamodb.backlog import DynamoBacklog
 
-        return DynamoBacklog(self._dynamo, clock=self.clock, packs_table=self.settings.packs_table)
+        return DynamoBacklog(
+            self._dynamo, clock=self.clock, packs_table=self.settings.names.packs_table
+        )
 
     @cached_property
     def budgets(self) -> DynamoBudgets:
@@ -151,13 +153,15 @@ class Ports:
     def frontier(self) -> DynamoFrontier:
         from orbweaver.adapters.dynamodb.claims import DynamoFrontier
 
-        return DynamoFrontier(self._dynamo, urls_table=self.settings.urls_table)
+        return DynamoFrontier(self._dynamo, urls_table=self.settings.names.urls_table)
 
     @cached_property
     def hosts(self) -> DynamoHosts:
         from orbweaver.adapters.dynamodb.hosts import DynamoHosts
 
-        return DynamoHosts(self._dynamo, clock=self.clock, hosts_table=self.settings.hosts_table)
+        return DynamoHosts(
+            self._dynamo, clock=self.clock, hosts_table=self.settings.names.hosts_table
+        )
 
     @cached_property
     def pages(self) -> DynamoPages:
@@ -166,9 +170,9 @@ class Ports:
         return DynamoPages(
             self._dynamo,
             clock=self.clock,
-            pages_table=self.settings.pages_table,
-            retention_s=self.settings.page_retention_s,
-            shards=self.settings.pages_shards,
+            pages_table=self.settings.names.pages_table,
+            retention_s=self.settings.retention.page_retention_s,
+            shards=self.settings.worker.pages_shards,
         )
 
     @cached_property
@@ -177,12 +181,12 @@ class Ports:
         from orbweaver.adapters.dynamodb.erasure import DynamoTraces, TableNames
 
         tables = TableNames(
-            urls=self.settings.urls_table,
-            pages=self.settings.pages_table,
-            hosts=self.settings.hosts_table,
-            crawls=self.settings.crawls_table,
+            urls=self.settings.names.urls_table,
+            pages=self.settings.names.pages_table,
+            hosts=self.settings.names.hosts_table,
+            crawls=self.settings.names.crawls_table,
         )
-        kept_s = self.settings.ledger_retention_s
+        kept_s = self.settings.retention.ledger_retention_s
         clock = self.clock
         return DynamoTraces(self._dynamo, clock=clock, tables=tables, ledger_retention_s=kept_s)
 
@@ -190,7 +194,7 @@ class Ports:
     def files(self) -> BucketFiles:
         from orbweaver.adapters.aws.s3 import BucketFiles
 
-        return BucketFiles(self.aws.later("s3"), bucket=self.settings.bucket)
+        return BucketFiles(self.aws.later("s3"), bucket=self.settings.names.bucket)
 
     @cached_property
     def events(self) -> BusEvents:
@@ -198,19 +202,22 @@ class Ports:
 
         named = self.settings
         return BusEvents(
-            self.aws.later("events"), bus=named.event_bus, stack=named.stack, bucket=named.bucket
+            self.aws.later("events"),
+            bus=named.names.event_bus,
+            stack=named.names.stack,
+            bucket=named.names.bucket,
         )
 
     @cached_property
     def catalogue(self) -> GlueCatalogue | None:
         settings = self.settings
-        if not settings.database:
+        if not settings.names.database:
             return None
         from orbweaver.adapters.aws.glue import GlueCatalogue
         from orbweaver.exporting.manifest import PREFIX
 
-        root = f"s3://{settings.bucket}/{PREFIX}"
-        return GlueCatalogue(self.aws, database=settings.database, root=root)
+        root = f"s3://{settings.names.bucket}/{PREFIX}"
+        return GlueCatalogue(self.aws, database=settings.names.database, root=root)
 
     @cached_property
     def reader(self) -> BudgetReader:
@@ -218,8 +225,8 @@ class Ports:
 
         reader = BudgetReader(
             clock=self.clock,
-            extractor=self.settings.extractor,
-            waiting_bytes_max=self.settings.waiting_bytes_max,
+            extractor=self.settings.function.extractor,
+            waiting_bytes_max=self.settings.worker.waiting_bytes_max,
         )
         self.ending.callback(reader.close)
         return reader
@@ -230,12 +237,12 @@ class Ports:
 
         The browser starts with its first page.
         """
-        if not self.settings.browser:
+        if not self.settings.function.browser:
             return None
         from orbweaver.rendering.launch import find_program
         from orbweaver.rendering.renderer import Renderer
 
-        self._renderer = Renderer(find_program(self.settings.browser))
+        self._renderer = Renderer(find_program(self.settings.function.browser))
         return self._renderer
 
     @cached_property
@@ -243,10 +250,10 @@ class Ports:
         from orbweaver.adapters.aws.scheduler import GroupSchedules, ScheduleTarget
 
         target = ScheduleTarget(
-            group=self.settings.schedule_group,
-            function=self.settings.starter_function,
-            role=self.settings.schedule_role,
-            failed=self.settings.failed_calls_queue,
+            group=self.settings.names.schedule_group,
+            function=self.settings.names.starter_function,
+            role=self.settings.names.schedule_role,
+            failed=self.settings.names.failed_calls_queue,
         )
         return GroupSchedules(self.aws, target=target)
 
@@ -260,8 +267,10 @@ class Ports:
         from orbweaver.adapters.aws.emf import EmfMetrics
 
         settings = self.settings
-        billed = settings.custom_metrics == "yes"
-        return EmfMetrics(stack=settings.stack, service=service, meter=self.meter, billed=billed)
+        billed = settings.function.custom_metrics == "yes"
+        return EmfMetrics(
+            stack=settings.names.stack, service=service, meter=self.meter, billed=billed
+        )
 
     def watched(self, fetcher: Fetcher, metrics: Metrics) -> Fetcher:
         from orbweaver.adapters.aws.usage_meter import MeteredFetcher
@@ -274,14 +283,14 @@ class Ports:
         return self.meter.for_crawl(crawl)
 
     async def bucket_courier(self) -> BucketCourier:
-        """Return a courier that copies exports into `settings.copy_bucket`."""
+        """Return a courier that copies exports into `settings.delivery.copy_bucket`."""
         from orbweaver.adapters.aws.s3_copy import BucketCourier
         from orbweaver.exporting.manifest import PREFIX
 
         return BucketCourier(
             await self.aws.client("s3"),
-            source=self.settings.bucket,
-            target=self.settings.copy_bucket,
+            source=self.settings.names.bucket,
+            target=self.settings.delivery.copy_bucket,
             prefix=PREFIX,
             clock=self.clock,
         )
@@ -294,14 +303,14 @@ class Ports:
 
     @property
     def _counter_options(self) -> dict[str, Any]:
-        kept_s = self.settings.crawl_retention_s
-        return {"crawls_table": self.settings.crawls_table, "crawl_retention_s": kept_s}
+        kept_s = self.settings.retention.crawl_retention_s
+        return {"crawls_table": self.settings.names.crawls_table, "crawl_retention_s": kept_s}
 
     @property
     def _ledgers(self) -> dict[str, Any]:
         return {
-            "packs_table": self.settings.packs_table,
-            "ledger_retention_s": self.settings.ledger_retention_s,
+            "packs_table": self.settings.names.packs_table,
+            "ledger_retention_s": self.settings.retention.ledger_retention_s,
             **self._counter_options,
         }
 
@@ -311,11 +320,11 @@ def meter_of(settings: Settings) -> UsageMeter:
     from orbweaver.budget.prices import time_term
 
     tables = {
-        settings.urls_table: "urls",
-        settings.pages_table: "pages",
-        settings.hosts_table: "hosts",
-        settings.crawls_table: "crawls",
-        settings.packs_table: "packs",
+        settings.names.urls_table: "urls",
+        settings.names.pages_table: "pages",
+        settings.names.hosts_table: "hosts",
+        settings.names.crawls_table: "crawls",
+        settings.names.packs_table: "packs",
     }
-    term = time_term(settings.architecture)
-    return UsageMeter(tables=tables, memory_mb=settings.memory_mb, time_term=term)
+    term = time_term(settings.function.architecture)
+    return UsageMeter(tables=tables, memory_mb=settings.function.memory_mb, time_term=term)

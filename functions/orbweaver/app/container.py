@@ -66,11 +66,11 @@ async def connect(settings: Settings, meter: UsageMeter | None = None) -> AsyncI
     """Open the ports of the stack that `settings` name, with AWS credentials of the environment."""
     meter = meter or meter_of(settings)
     watchers: list[Watcher] = [meter]
-    tested = bool(settings.permissions_file)
+    tested = bool(settings.function.permissions_file)
     if tested:
         from orbweaver.adapters.aws.recorder import Recorder
 
-        watchers.append(Recorder(settings.permissions_file, function_name()))
+        watchers.append(Recorder(settings.function.permissions_file, function_name()))
     async with Aws(None, *watchers, validates=tested) as aws:
         ports = Ports(settings, aws, meter)
         try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import replace
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -78,8 +77,7 @@ class StorePorts:
         """
         self._extractors = extractors
         self.folder = folder
-        self.settings = replace(
-            settings,
+        self.settings = settings.having(
             crawl_queue_url=QueueName.CRAWL.value,
             express_queue_url=QueueName.EXPRESS.value,
             seed_queue_url=QueueName.SEEDS.value,
@@ -102,7 +100,7 @@ class StorePorts:
 
     @cached_property
     def messages(self) -> SqliteMessages:
-        most = self.settings.receive_max
+        most = self.settings.worker.receive_max
         return SqliteMessages(self.store, clock=self.clock, receive_max=most)
 
     def keep_time(self, others: Callable[[], int]) -> bool:
@@ -159,7 +157,7 @@ class StorePorts:
     def events(self) -> SqliteEvents:
         from orbweaver.adapters.sqlite.queue import SqliteEvents
 
-        return SqliteEvents(self.messages, stack=self.settings.stack)
+        return SqliteEvents(self.messages, stack=self.settings.names.stack)
 
     # --- tables -----------------------------------------------------------------------------
 
@@ -193,7 +191,7 @@ class StorePorts:
     def crawls(self) -> SqliteCrawls:
         from orbweaver.adapters.sqlite.crawls import SqliteCrawls
 
-        kept_s = self.settings.crawl_retention_s
+        kept_s = self.settings.retention.crawl_retention_s
         return SqliteCrawls(self.store, clock=self.clock, crawl_retention_s=kept_s)
 
     @cached_property
@@ -215,8 +213,8 @@ class StorePorts:
         return SqlitePages(
             self.store,
             clock=self.clock,
-            retention_s=self.settings.page_retention_s,
-            shards=self.settings.pages_shards,
+            retention_s=self.settings.retention.page_retention_s,
+            shards=self.settings.worker.pages_shards,
         )
 
     @cached_property
@@ -224,7 +222,7 @@ class StorePorts:
         """Erasure of stored URLs."""
         from orbweaver.adapters.sqlite.erasure import SqliteTraces
 
-        kept_s = self.settings.ledger_retention_s
+        kept_s = self.settings.retention.ledger_retention_s
         return SqliteTraces(self.store, clock=self.clock, ledger_retention_s=kept_s)
 
     @cached_property
@@ -232,7 +230,7 @@ class StorePorts:
         """Deletion of expired rows."""
         from orbweaver.adapters.sqlite.reaping import SqliteReaper
 
-        kept_s = self.settings.ledger_retention_s
+        kept_s = self.settings.retention.ledger_retention_s
         return SqliteReaper(self.store, clock=self.clock, ledger_retention_s=kept_s)
 
     @cached_property
@@ -244,8 +242,8 @@ class StorePorts:
     @property
     def _kept(self) -> dict[str, Any]:
         return {
-            "ledger_retention_s": self.settings.ledger_retention_s,
-            "crawl_retention_s": self.settings.crawl_retention_s,
+            "ledger_retention_s": self.settings.retention.ledger_retention_s,
+            "crawl_retention_s": self.settings.retention.crawl_retention_s,
         }
 
     # --- files outside the database --------------------------------------------------------
@@ -269,8 +267,8 @@ class StorePorts:
 
         reader = BudgetReader(
             clock=self.clock,
-            extractor=self.settings.extractor,
-            waiting_bytes_max=self.settings.waiting_bytes_max,
+            extractor=self.settings.function.extractor,
+            waiting_bytes_max=self.settings.worker.waiting_bytes_max,
         )
         self.ending.callback(reader.close)
         return FunctionReader(reader, self._extractors) if self._extractors else reader

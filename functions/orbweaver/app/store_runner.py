@@ -325,7 +325,7 @@ class FurtherProcesses:
 @contextmanager
 def further_processes(number: int, folder: Path, settings: Settings) -> Iterator[FurtherProcesses]:
     """Start `number` child processes, which wait for `begin`, and end them after the block."""
-    own = {PREFIX + "EXTRACTOR": settings.extractor} if settings.extractor else {}
+    own = {PREFIX + "EXTRACTOR": settings.function.extractor} if settings.function.extractor else {}
     words = [sys.executable, "-m", __name__, str(folder)]
     with contextlib.ExitStack() as stack:
         further = FurtherProcesses(

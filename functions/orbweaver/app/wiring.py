@@ -58,20 +58,20 @@ def fetcher_of(ports: PortSet) -> Fetcher:
     from orbweaver.adapters.web.large_bodies import LargeBodies
 
     settings = ports.settings
-    at_once = settings.fetch_concurrency
-    allowed = settings.allowed
+    at_once = settings.fetching.fetch_concurrency
+    allowed = settings.fetching.allowed
     # The crawl limits concurrent requests per host (worker/fetch_pack.py).
     limits = Limits(connections=2 * at_once, connections_per_host=at_once)
-    large = LargeBodies(settings.large_bodies)
+    large = LargeBodies(settings.fetching.large_bodies)
     direct = HttpFetcher(allowed=allowed, limits=limits, large=large)
-    if not settings.proxy_secret:
+    if not settings.names.proxy_secret:
         return direct
     from orbweaver.adapters.web.proxy_client import Proxies, ProxyingFetcher
 
     return ProxyingFetcher(
         direct=direct,
         dialler=HttpFetcher(allowed=allowed, limits=limits, dials_proxies=True, large=large),
-        proxies=Proxies(secrets=ports.secrets, name=settings.proxy_secret, clock=ports.clock),
+        proxies=Proxies(secrets=ports.secrets, name=settings.names.proxy_secret, clock=ports.clock),
         clock=ports.clock,
     )
 
@@ -163,7 +163,7 @@ def api_of(ports: PortSet, *, signed: bool = True) -> Api:
         backlog=ports.backlog,
         frontier=ports.frontier,
         clock=ports.clock,
-        allowed=ports.settings.allowed,
+        allowed=ports.settings.fetching.allowed,
     )
     return Api(means, signed=signed)
 
@@ -208,7 +208,7 @@ async def notifying(ports: PortSet) -> AsyncIterator[Notifier]:
     from orbweaver.model.metrics import Service
 
     metrics = ports.metrics(Service.NOTIFIER)
-    fetcher = HttpFetcher(allowed=ports.settings.allowed)
+    fetcher = HttpFetcher(allowed=ports.settings.fetching.allowed)
     try:
         yield Notifier(
             crawls=ports.crawls,
@@ -232,9 +232,9 @@ def delivering(ports: PortSet) -> Iterator[Deliverer]:
     settings = ports.settings
     metrics = ports.metrics(Service.DELIVERY)
     receivers = {}
-    if settings.copy_bucket:
+    if settings.delivery.copy_bucket:
         receivers["bucket"] = _copying(ports)
-    if settings.sftp_host:
+    if settings.delivery.sftp_host:
         receivers["sftp"] = _uploading(ports)
     try:
         yield Deliverer(
@@ -272,20 +272,20 @@ def _uploading(ports: PortSet) -> Receiver:
 
         settings = ports.settings
         server = Server(
-            host=settings.sftp_host,
-            port=settings.sftp_port,
-            user=settings.sftp_user,
-            keys=host_keys_of(settings.sftp_host_key),
+            host=settings.delivery.sftp_host,
+            port=settings.delivery.sftp_port,
+            user=settings.delivery.sftp_user,
+            keys=host_keys_of(settings.delivery.sftp_host_key),
         )
         # Read each time, so that a changed key takes effect at once.
-        identity = SftpIdentity.parse(await ports.secrets.read(settings.sftp_secret))
-        async with connected(server, identity, settings.allowed) as sftp:
+        identity = SftpIdentity.parse(await ports.secrets.read(settings.delivery.sftp_secret))
+        async with connected(server, identity, settings.fetching.allowed) as sftp:
             yield SftpCourier(
                 sftp,
                 files=ports.files,
                 prefix=PREFIX,
-                folder=settings.sftp_folder,
+                folder=settings.delivery.sftp_folder,
                 clock=ports.clock,
             )
 
-    return Receiver(formats=formats_of(ports.settings.sftp_formats), courier=opened)
+    return Receiver(formats=formats_of(ports.settings.delivery.sftp_formats), courier=opened)

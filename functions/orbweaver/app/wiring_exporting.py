@@ -35,8 +35,8 @@ def exporter_of(ports: PortSet) -> Exporter:
         clock=clock,
         random=random,
         formats=_formats(settings),
-        part_rows_max=settings.part_rows_max,
-        part_bytes_max=settings.part_bytes_max,
+        part_rows_max=settings.exports.part_rows_max,
+        part_bytes_max=settings.exports.part_bytes_max,
         span=_span(settings),
     ).exporter()
 
@@ -45,7 +45,7 @@ def _formats(settings: Settings) -> tuple[str, ...]:
     from orbweaver.exporting.manifest import formats_in
 
     try:
-        return formats_in(settings.export_formats)
+        return formats_in(settings.exports.export_formats)
     except ValueError as error:
         raise SettingsError(f"{PREFIX}EXPORT_FORMATS: {error}") from error
 
@@ -53,9 +53,9 @@ def _formats(settings: Settings) -> tuple[str, ...]:
 def _span(settings: Settings) -> str:
     from orbweaver.exporting.run_state import SPANS
 
-    if settings.export_span not in SPANS:
+    if settings.exports.export_span not in SPANS:
         raise SettingsError(f"{PREFIX}EXPORT_SPAN must be one of {', '.join(SPANS)}")
-    return settings.export_span
+    return settings.exports.export_span
 
 
 def _feed_of(ports: PortSet) -> ChangeFeed:
@@ -70,7 +70,7 @@ def _feed_of(ports: PortSet) -> ChangeFeed:
         pages=ports.pages,
         crawls=ports.crawls,
         snapshots=Snapshots(store=store),
-        page_retention_s=ports.settings.page_retention_s,
+        page_retention_s=ports.settings.retention.page_retention_s,
     )
 
 
@@ -111,8 +111,8 @@ def alone_of(
         clock=clock,
         random=random,
         formats=formats,
-        part_rows_max=settings.part_rows_max,
-        part_bytes_max=settings.part_bytes_max,
+        part_rows_max=settings.exports.part_rows_max,
+        part_bytes_max=settings.exports.part_bytes_max,
         prefix="",
         cuts_crawls=False,
         tell=tell,

@@ -33,7 +33,7 @@ from orbweaver.politeness.pacer import BLOCK_MS
 PAGES_ASSUMED = 10_000
 # Defaults of a stack on AWS, which infra/config.py imports: concurrent workers, messages per batch,
 # memory.
-WORKERS, BATCH, MEMORY_MB = 50, 40, Settings().memory_mb
+WORKERS, BATCH, MEMORY_MB = 50, 40, Settings().function.memory_mb
 # CPU time of a page: fixed part, part per KB, and additional share for main texts. Then the CPU
 # time of a visit.
 PAGE_CPU_MS, KB_CPU_MS, TEXT_CPU_SHARE, VISIT_CPU_MS = 2.0, 0.1, 0.5, 20.0

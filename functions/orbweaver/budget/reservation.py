@@ -341,7 +341,7 @@ class Reservations:
 
     async def _room_bytes(self, reservation: Reservation, most: int) -> int | Refused:
         limit = reservation.limit
-        scrap = max(1, min(self._budget_keeper.settings.body_bytes_max, limit) // SCRAP)
+        scrap = max(1, min(self._budget_keeper.settings.fetching.body_bytes_max, limit) // SCRAP)
         whole = min(most, self._budget_keeper.room_bytes(self._crawl, limit))
         ahead = max(0, min(whole * self._crawl.concurrency, limit // AHEAD_PART - whole))
         return await reservation.take(whole, min(whole, scrap), ahead=ahead)
@@ -349,7 +349,7 @@ class Reservations:
     def _most(self, target: Target) -> int:
         settings = self._budget_keeper.settings
         sitemap = target.kind is TargetKind.SITEMAP
-        return settings.sitemap_bytes_max if sitemap else settings.body_bytes_max
+        return settings.fetching.sitemap_bytes_max if sitemap else settings.fetching.body_bytes_max
 
     async def count(
         self, host: str, targets: Sequence[Target]
@@ -383,7 +383,9 @@ class Reservations:
     @property
     def _a_second(self) -> float:
         settings = self._budget_keeper.settings
-        return prices.second(memory_mb=settings.memory_mb, architecture=settings.architecture)
+        return prices.second(
+            memory_mb=settings.function.memory_mb, architecture=settings.function.architecture
+        )
 
     async def admit(self, targets: Sequence[Target], seconds: float) -> Refused | None:
         """Reserve the highest possible cost of a visit that takes `seconds`.
@@ -395,7 +397,7 @@ class Reservations:
         settings = self._budget_keeper.settings
         least = prices.visit_cost_max(urls=len(targets), seconds=seconds, a_second=self._a_second)
         links = sum(
-            settings.links_per_page_max
+            settings.worker.links_per_page_max
             if target.kind is TargetKind.SITEMAP
             else prices.LINKS_EXPECTED
             for target in targets

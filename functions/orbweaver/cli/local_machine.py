@@ -156,7 +156,7 @@ class ThisMachine:
         from localstack.errors import LocalStackError
         from orbweaver.adapters.aws.queue_depths import depths_of
 
-        urls = (settings.seed_queue_url, *settings.pack_queue_urls)
+        urls = (settings.queues.seed_queue_url, *settings.queues.pack_queue_urls)
         try:
             endpoint = environment.get(ENDPOINT)
             if endpoint not in self._queues:
@@ -164,7 +164,7 @@ class ThisMachine:
                 self._queues[endpoint] = self._open.enter_context(opening)
             client = self._queues[endpoint]
             lanes = [_counts(client, url) for url in urls]
-            dead = _counts(client, settings.dead_letter_queue_url)
+            dead = _counts(client, settings.queues.dead_letter_queue_url)
         except (BotoCoreError, ClientError, LocalStackError):
             return None
         return depths_of(lanes, dead)

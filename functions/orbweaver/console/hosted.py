@@ -105,7 +105,7 @@ class HostedPlace:
 def hosted_console(ports: Ports) -> HostedConsole:
     settings, clock, control = ports.settings, ports.clock, control_of(ports)
     depths = ports.depths.read
-    place = HostedPlace(stack=settings.stack, read_depths=depths)
+    place = HostedPlace(stack=settings.names.stack, read_depths=depths)
     reader = StatusReader(control=control, hosts=ports.hosts, depths=depths, billed=place.billed)
 
     @cache
@@ -132,9 +132,9 @@ def hosted_console(ports: Ports) -> HostedConsole:
         ),
         standing=GlobalStatus(ports=ports, control=control, where=place),
         sign_in=SignIn(
-            issuer=settings.console_issuer,
-            client=settings.console_client,
-            pages=settings.console_pages,
+            issuer=settings.console.console_issuer,
+            client=settings.console.console_client,
+            pages=settings.console.console_pages,
         ),
         clock=clock,
     )

@@ -106,12 +106,12 @@ class Control(CrawlQueries):
 
     def check(self, crawl: Crawl) -> None:
         """Raise ControlError if a seed is an address of the stack, or for an unusable webhook."""
-        allowed = self._settings.allowed
+        allowed = self._settings.fetching.allowed
         problem = problem_with_own_port(crawl.references, allowed) if allowed.networks else None
         if problem is not None:
             raise ControlError(f"seeds: {problem}")
         if crawl.webhook is not None:
-            signing = bool(self._settings.webhook_secret)
+            signing = bool(self._settings.names.webhook_secret)
             why = refusal_of(crawl.webhook, signing=signing, allowed=allowed)
             if why is not None:
                 raise ControlError(f"notify.webhook: {why}")
@@ -124,7 +124,7 @@ class Control(CrawlQueries):
         return replace(crawl, pages_before=pages_of((await self._crawls.counters(run)).total))
 
     async def _resumed(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
-        runs = runs_to_continue(crawl, others, self._settings.ledger_retention_s)
+        runs = runs_to_continue(crawl, others, self._settings.retention.ledger_retention_s)
         return resumed(crawl, runs, await self._totals(runs))
 
     async def _totals(self, runs: Sequence[Crawl]) -> dict[str, Counts]:
@@ -208,7 +208,9 @@ class Control(CrawlQueries):
         """
         crawl = crawl_of(plan, self._clock.now_ms())
         self.check(crawl)
-        runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
+        runs = refetch.runs_of(
+            crawl, await self._crawls.list(), self._settings.retention.ledger_retention_s
+        )
         return await self._retrier().refetch(crawl, runs)
 
     def _retrier(self) -> Retrier:
@@ -225,7 +227,9 @@ class Control(CrawlQueries):
 
     async def count_missing_content(self, crawl: Crawl) -> int:
         """Estimate how many pages of earlier runs lack a text or body that `crawl` stores."""
-        runs = refetch.runs_of(crawl, await self._crawls.list(), self._settings.ledger_retention_s)
+        runs = refetch.runs_of(
+            crawl, await self._crawls.list(), self._settings.retention.ledger_retention_s
+        )
         if not any(refetch.stores_more(crawl, run) for run in runs):
             return 0
         return refetch.count_of(crawl, runs, await self._totals(runs))

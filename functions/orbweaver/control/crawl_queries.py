@@ -209,7 +209,7 @@ class CrawlQueries:
             raise ControlError(str(error)) from error
         names = dict.fromkeys((*hosts_of(crawl), *named_too))
         found = await asyncio.gather(*(self._hosts.read_host(name) for name in names))
-        agent = self._settings.user_agent
+        agent = self._settings.fetching.user_agent
         total = status.counters.total
         return tuple(host_view(crawl, total, host, status.at_ms, agent) for host in found)
 
@@ -226,7 +226,7 @@ class CrawlQueries:
         begun = [crawl for crawl in crawls if known in hosts_of(crawl)]
         shown = begun[:CRAWLS_OF_HOST_MAX]
         counters = await all_of(map(self._crawls.counters, shown), LOOKUPS_AT_ONCE)
-        now_ms, agent = self._clock.now_ms(), self._settings.user_agent
+        now_ms, agent = self._clock.now_ms(), self._settings.fetching.user_agent
         decided = None
         if wanted is not None and host.robots is not None and host.robots.body is not None:
             crawl = shown[0] if shown else default_crawl(now_ms)
@@ -338,7 +338,7 @@ class CrawlQueries:
     def days(self, crawl: Crawl) -> tuple[str, ...]:
         """List the days for which a crawl can have records that have not expired."""
         now_ms = self._clock.now_ms()
-        oldest_ms = now_ms - self._settings.page_retention_s * 1000
+        oldest_ms = now_ms - self._settings.retention.page_retention_s * 1000
         from orbweaver.exporting.manifest import days_between
 
         return days_between(max(crawl.started_at_ms, oldest_ms), crawl.ended_ms(now_ms))

@@ -177,7 +177,7 @@ class SeedPreviewer:
     async def _ask(self, crawl: Crawl, target: Target, until_ms: int) -> _Asked | str:
         """Request a URL as a worker does, or return why robots.txt or the host forbids it."""
         host, named = host_of(target.url), origins_of(crawl)
-        identity = identity_of(crawl, host, self._settings.user_agent)
+        identity = identity_of(crawl, host, self._settings.fetching.user_agent)
         robots: Robots | None = None
         said, crawl_delay_s = "it is not asked (politeness.robots = false)", None
         if crawl.obey_robots:
@@ -210,7 +210,7 @@ class SeedPreviewer:
                 direct=not crawl.proxied,
                 accept=HTML_TYPES,
                 body_bytes_max=BODY_BYTES_MAX,
-                total_s=self._settings.fetch_total_s,
+                total_s=self._settings.fetching.fetch_total_s,
                 named=named,
                 sent=pacer.note_sent,
             )
@@ -256,8 +256,8 @@ class SeedPreviewer:
             answer,
             now_ms,
             html=True,
-            agent=identity_of(crawl, host, self._settings.user_agent).token,
-            links_max=self._settings.links_per_page_max,
+            agent=identity_of(crawl, host, self._settings.fetching.user_agent).token,
+            links_max=self._settings.worker.links_per_page_max,
         )
         read = await self._reader.read(job, host, now_ms + WAIT_MS)
         if isinstance(read, ReaderBusy):
@@ -310,12 +310,12 @@ class SeedPreviewer:
             rule = f"its name says that it is no page ({url.rpartition('/')[2]})"
             return JudgedLink(url=url, refused=reason, rule=rule)
         if robots is not None and host_of(url) == host_of(page.url):
-            token = identity_of(crawl, host_of(url), self._settings.user_agent).token
+            token = identity_of(crawl, host_of(url), self._settings.fetching.user_agent).token
             decided = robots.decide(token, url)
             if not decided.allowed:
                 rule = f"robots.txt, {decided.why}"
                 return JudgedLink(url=url, refused=Reason.ROBOTS, rule=rule)
-        closed = never_requested_reason(url, self._settings.allowed, origins_of(crawl))
+        closed = never_requested_reason(url, self._settings.fetching.allowed, origins_of(crawl))
         if closed is not None:
             return JudgedLink(url=url, refused=Reason.ADDRESS, rule=closed)
         rules = (f"rules[{place}]: {words}" for place, words in rules_words(crawl.rules, url))

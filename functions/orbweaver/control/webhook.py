@@ -262,10 +262,10 @@ class Notifier:
         counters = await self.crawls.counters(crawl)
         body = body_of(crawl, counters.total)
         # The key is read for every request, so that a new key is used at once.
-        key = await self.secrets.read(self.settings.webhook_secret)
+        key = await self.secrets.read(self.settings.names.webhook_secret)
         request = Request(
             url=url,
-            user_agent=self.settings.user_agent,
+            user_agent=self.settings.fetching.user_agent,
             accept=frozenset(),
             body_bytes_max=ANSWER_BYTES_MAX,
             total_s=TOTAL_S,

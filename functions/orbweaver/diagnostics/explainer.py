@@ -144,10 +144,10 @@ class Explainer:
             crawl=crawl,
             chosen=chosen,
             now_ms=self.clock.now_ms(),
-            agent=settings.user_agent,
-            retention_s=settings.page_retention_s,
+            agent=settings.fetching.user_agent,
+            retention_s=settings.retention.page_retention_s,
             bounds=settings.bounds,
-            allowed=settings.allowed,
+            allowed=settings.fetching.allowed,
         )
         url = resolved(reference, tracking=crawl.removed_parameters)
         if url is None:

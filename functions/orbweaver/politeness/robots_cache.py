@@ -128,7 +128,7 @@ class RobotsKeeper:
                 )
         key, body = (host, entry.fetched_at_ms), entry.body or b""
         if key not in self._parsed:
-            token = identity_of(crawl, host, self._settings.user_agent).token
+            token = identity_of(crawl, host, self._settings.fetching.user_agent).token
             if len(body) <= INLINE_BYTES_MAX:
                 robots = _parsed(body, token)
             else:  # up to 250 ms, during which other tasks run
@@ -187,7 +187,7 @@ class RobotsKeeper:
         return RobotsEntry(fetched_at_ms=self._clock.now_ms(), verdict="allow")
 
     def _request(self, crawl: Crawl, url: str, named: frozenset[str]) -> Request:
-        identity = identity_of(crawl, host_of(url), self._settings.user_agent)
+        identity = identity_of(crawl, host_of(url), self._settings.fetching.user_agent)
         return Request(
             url=url,
             user_agent=identity.agent,
@@ -195,7 +195,7 @@ class RobotsKeeper:
             direct=not crawl.proxied,
             accept=frozenset({"*/*"}),
             body_bytes_max=BYTES_MAX,
-            total_s=self._settings.fetch_total_s,
+            total_s=self._settings.fetching.fetch_total_s,
             named=named,
         )
 

@@ -106,7 +106,9 @@ class Worker:
         )
         # A worker may have read the crawl just before it was cancelled. It then sends one more
         # request and commits the result.
-        request_ms = round((settings.fetch_total_s + settings.apply_reserve_s) * 1000)
+        request_ms = round(
+            (settings.fetching.fetch_total_s + settings.worker.apply_reserve_s) * 1000
+        )
         self._through_ms = CRAWL_FRESH_MS + request_ms
         self._metrics = metrics
         self._of_crawl = of_crawl
@@ -212,7 +214,7 @@ class Worker:
         return requeued
 
     def _source(self, delivery: Delivery) -> MessageSource:
-        return MessageSource.from_queue(delivery.queue, self._settings.pack_queues)
+        return MessageSource.from_queue(delivery.queue, self._settings.queues.pack_queues)
 
     async def _requeue(
         self, deliveries: Sequence[Delivery], results: Sequence[Result]
@@ -442,11 +444,11 @@ class NewerMessages:
         for delivery, why in held:
             since_ms = now_ms if delivery.since_ms is None else delivery.since_ms
             told = {"id": delivery.id, "crawl": why.crawl, "why": why.said, "since_ms": since_ms}
-            if now_ms - since_ms < self._settings.newer_wait_s * 1000:
+            if now_ms - since_ms < self._settings.retention.newer_wait_s * 1000:
                 # A message from the seed queue can wait on the queue of packs, where it has the
                 # same meaning.
                 waiting = WaitingMessage(body=delivery.body, crawl=why.crawl, since_ms=since_ms)
-                express = self._settings.is_express(delivery.queue)
+                express = self._settings.queues.is_express(delivery.queue)
                 lanes.setdefault(express, []).append((delivery, waiting))
                 _log.warning("message.newer", extra=told)
             elif not await self._dead_letter(delivery, f"{why.said}; {REMEDY}, then redrive"):
@@ -462,7 +464,7 @@ class NewerMessages:
 
     async def _dead_letter(self, delivery: Delivery, reason: str) -> bool:
         try:
-            source = MessageSource.from_queue(delivery.queue, self._settings.pack_queues)
+            source = MessageSource.from_queue(delivery.queue, self._settings.queues.pack_queues)
             await self._queue.dead_letter(delivery.body, reason, source)
         except PortError as error:
             _log.warning("message.deferred", extra={"id": delivery.id, "error": repr(error)})

@@ -52,11 +52,11 @@ class BodyWriter:
         self._clock = clock
         self._random = random
         self._patience = RetryPolicy(clock=clock, random=random, base_s=RETRY_BASE_S)
-        self._bytes_max = settings.segment_bytes_max
+        self._bytes_max = settings.worker.segment_bytes_max
         # By crawl. A file is written when no pack is fetching, or when it is large enough. It is
         # also written when the first pack has waited for `segment_wait_s`. Packs after that start
         # another file.
-        self._gathering: CallBatcher[Segment, None] = CallBatcher(settings.segment_wait_s)
+        self._gathering: CallBatcher[Segment, None] = CallBatcher(settings.worker.segment_wait_s)
 
     @contextmanager
     def taking_part(self, crawl_id: str) -> Iterator[BodyPart]:

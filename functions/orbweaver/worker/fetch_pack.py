@@ -120,7 +120,7 @@ class PackFetcher:
             WeakValueDictionary()
         )
         self._requests: WeakValueDictionary[str, HostRequests] = WeakValueDictionary()
-        self._everywhere = asyncio.Semaphore(settings.fetch_concurrency)
+        self._everywhere = asyncio.Semaphore(settings.fetching.fetch_concurrency)
         self._large = asyncio.Semaphore(SITEMAPS_AT_ONCE)
         # Results of unfinished packs, with the content of their pages until it is stored.
         self._results: set[PackResult] = set()
@@ -141,7 +141,7 @@ class PackFetcher:
         if self._render_lane is not None:
             targets = await self._render_lane.route_before_fetch(context.crawl, result, targets)
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
-        visit_s = waiting_s + self._settings.fetch_total_s
+        visit_s = waiting_s + self._settings.fetching.fetch_total_s
         refused = await context.reservations.admit(targets, visit_s)
         if refused is not None:
             result.add(*(_refused(target, refused, Reason.DOLLARS) for target in targets))
@@ -325,7 +325,7 @@ class PackFetcher:
         if self._ending.resting or not await self._goes_on(context):
             return self._clock.now_ms()
         # Packs with much content in memory must end and store it before more is requested.
-        if sum(one.held_bytes for one in self._results) > self._settings.held_bytes_max:
+        if sum(one.held_bytes for one in self._results) > self._settings.worker.held_bytes_max:
             return self._clock.now_ms() + HELD_MS
         return await pacer.wait_for_slot(wanted)
 
@@ -418,7 +418,7 @@ class PackFetcher:
             accept=SITEMAP_TYPES if target.kind is TargetKind.SITEMAP else accept,
             body_bytes_max=room.most,
             room=room if crawl.bytes_max is not None else None,
-            total_s=self._settings.fetch_total_s,
+            total_s=self._settings.fetching.fetch_total_s,
             condition=condition_of(crawl, target, context.before.get(target.url)),
             named=named_origins_for(context.named, target),
             answered=answered,
@@ -471,7 +471,7 @@ class PackFetcher:
         return PageResult(end=Returning(target=target, delay_s=delay_s))
 
     def _identity(self, context: PackContext, host: str) -> Identity:
-        return identity_of(context.crawl, host, self._settings.user_agent)
+        return identity_of(context.crawl, host, self._settings.fetching.user_agent)
 
     def _places(self, host: str, width: int, *, eased: bool = False) -> asyncio.Semaphore:
         """Return a host's semaphore of `width` permits. If `eased`, a slow host has fewer."""

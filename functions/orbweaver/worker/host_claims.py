@@ -63,7 +63,7 @@ class ClaimFiles:
         self._files = files
         self._clock = clock
         self._metrics = metrics
-        self._used = settings.shares_claims
+        self._used = settings.function.shares_claims
         self._new_least = new_least
         self._last_ms = last_ms
         self._loading = asyncio.Semaphore(LOADS_AT_ONCE)

@@ -40,8 +40,10 @@ class WaitingVisits:
 
     def __init__(self, settings: Settings) -> None:
         self._visits = 0
-        self._a_second = second(memory_mb=settings.memory_mb, architecture=settings.architecture)
-        self._billed = settings.waits_billed == "yes"
+        self._a_second = second(
+            memory_mb=settings.function.memory_mb, architecture=settings.function.architecture
+        )
+        self._billed = settings.function.waits_billed == "yes"
 
     @contextmanager
     def joined(self) -> Iterator[None]:

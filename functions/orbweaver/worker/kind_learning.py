@@ -86,7 +86,10 @@ class KindLearning:
         self._crawls, self._files = crawls, files
         # Files are always written if another container may continue the crawl, and otherwise only
         # while several workers process it.
-        self._hands_on, self._barred = settings.shares_claims, settings.claims_travel == "no"
+        self._hands_on, self._barred = (
+            settings.function.shares_claims,
+            settings.function.claims_travel == "no",
+        )
         self._known: dict[str, _Learned] = {}
 
     def learner_for(self, crawl: Crawl) -> KindLearner:

@@ -102,7 +102,7 @@ class LinkDeduplicator:
         self._frontier = ports.frontier
         self._backlog = ports.backlog
         # On AWS a surplus link costs writes, and an idle host costs nothing.
-        self._shares_limit = ports.settings.waits_billed == "no"
+        self._shares_limit = ports.settings.function.waits_billed == "no"
         self._samples = samples
         self._kinds = kinds
         self._seen = seen

@@ -204,7 +204,7 @@ class PackProcessor:
         match stage_of(crawl, known):
             case FinishedPack():
                 return await self._finish_done(crawl, message, known)
-            case _ if failures + 1 >= self._settings.receive_max:
+            case _ if failures + 1 >= self._settings.worker.receive_max:
                 return await self._give_up(crawl, message, f"failed {failures} times")
             case JournaledPack(journal=journal):
                 with self._applier.commits.awaited(crawl.id, message.id):
@@ -317,7 +317,7 @@ class PackProcessor:
         Its strikes count the workers that died while they visited it.
         """
         strikes = await self._packs.add_strike(pack.id)
-        most = self._settings.strikes_max
+        most = self._settings.worker.strikes_max
         if strikes > most:
             # A redrive from the dead-letter queue gives the URL one more chance.
             await self._packs.set_strikes(pack.id, most - 1)
@@ -394,7 +394,7 @@ class PackProcessor:
                 reservations=reservations,
                 seen=partial(self._seen.seen, crawl),
                 linked=result.links_to,
-                named=origins_of(crawl) if self._settings.allow_addresses else NO_ORIGINS,
+                named=origins_of(crawl) if self._settings.fetching.allow_addresses else NO_ORIGINS,
                 lined=not pack.place,
                 suspected=pack.failures > 0,
                 asking=self.claim_files.visit(

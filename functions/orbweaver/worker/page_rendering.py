@@ -117,7 +117,7 @@ class PageRendering:
 
     def wait_s(self, context: PackContext) -> float:
         """Return how many seconds a page may wait before its rendering must start."""
-        until_ms = context.until_ms + round(self.services.settings.fetch_total_s * 1000)
+        until_ms = context.until_ms + round(self.services.settings.fetching.fetch_total_s * 1000)
         return max(0, until_ms - self.services.clock.now_ms()) / 1000
 
     async def render(
@@ -125,7 +125,7 @@ class PageRendering:
     ) -> tuple[Response, Mapping[str, int]] | None:
         """Run a page's scripts. Return the new response and counts, or None if no time is left."""
         settings = self.services.settings
-        agent = identity_of(context.crawl, host_of(target.url), settings.user_agent).agent
+        agent = identity_of(context.crawl, host_of(target.url), settings.fetching.user_agent).agent
         task = RenderTask(
             url=target.url,
             document=_resource_of(answer),
@@ -238,7 +238,7 @@ class PageLoader:
     async def _waited(self, url: str, host: str) -> str | None:
         """Wait for a slot of the host. Return the reason if the URL must not be requested."""
         services, crawl = self._services, self._context.crawl
-        token = identity_of(crawl, host, services.settings.user_agent).token
+        token = identity_of(crawl, host, services.settings.fetching.user_agent).token
         asked_s: float | None = None
         if crawl.obey_robots:
             named = named_origins_for(self._context.named, self._target)
@@ -272,7 +272,7 @@ class PageLoader:
         self, url: str, host: str, request: ResourceRequest, room: AllowedSize
     ) -> ResourceAnswer | ResourceRefused:
         services, crawl = self._services, self._context.crawl
-        identity = identity_of(crawl, host, services.settings.user_agent)
+        identity = identity_of(crawl, host, services.settings.fetching.user_agent)
         own = {name.lower() for name, _ in identity.headers} | {"accept"}
         sent = tuple(one for one in request.headers if one[0].lower() not in own)
         at_ms = services.clock.now_ms()
@@ -286,7 +286,7 @@ class PageLoader:
                 accept=frozenset({ANY_TYPE}),
                 body_bytes_max=room.most,
                 room=room if crawl.bytes_max is not None else None,
-                total_s=services.settings.fetch_total_s,
+                total_s=services.settings.fetching.fetch_total_s,
                 named=named_origins_for(self._context.named, self._target),
                 sent=self._pacers[host].note_sent,
             )

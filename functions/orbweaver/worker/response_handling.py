@@ -72,7 +72,9 @@ class ResponseHandler:
     ) -> None:
         self._reader = ports.reader
         self._rendering = cache(open_rendering)
-        if ports.settings.browser:  # this worker renders most pages, so it does not wait for one
+        if (
+            ports.settings.function.browser
+        ):  # this worker renders most pages, so it does not wait for one
             self._rendering()
         self._render_lane = render_lane
         self._kinds = kinds
@@ -240,12 +242,12 @@ class ResponseHandler:
             answers.bare_of_cookies(answer, stored=not context.crawl.cookies),
             at_ms,
             html=isinstance(verdict, answers.Read),
-            agent=identity_of(context.crawl, host, settings.user_agent).token,
-            links_max=settings.links_per_page_max,
+            agent=identity_of(context.crawl, host, settings.fetching.user_agent).token,
+            links_max=settings.worker.links_per_page_max,
             digested=self._kinds.wants_digest(context.crawl, target.url),
             apart=context.suspected,
         )
-        until_ms = context.until_ms + round((settings.fetch_total_s + later_s) * 1000)
+        until_ms = context.until_ms + round((settings.fetching.fetch_total_s + later_s) * 1000)
         return await self._reader.read(job, host, until_ms)
 
     async def _end(
@@ -264,7 +266,7 @@ class ResponseHandler:
 
     async def _retry(self, target: Target, retry: Retry, answer: Response | Failure) -> PageResult:
         host = host_of(target.url)
-        base_s = self._settings.retry_base_s
+        base_s = self._settings.fetching.retry_base_s
         delay_s = self._health.backoff_s(host, retry.reason, target.attempt, base_s)
         blocked_s = await self._health.blocked_s(host)
         delay_s = blocked_s if retry.block else max(delay_s, blocked_s)

@@ -58,10 +58,10 @@ class Round:
         self._clock = clock
         self._settings = settings
         self._ending = ending
-        reserve_s = settings.fetch_total_s + settings.apply_reserve_s
+        reserve_s = settings.fetching.fetch_total_s + settings.worker.apply_reserve_s
         self._reserve_ms = round(reserve_s * 1000)
         self._latest_ms = deadline_ms - self._reserve_ms
-        billed = settings.waits_billed == "yes"
+        billed = settings.function.waits_billed == "yes"
         self._least_ms = LEAST_MS if billed else LEAST_UNBILLED_MS
         self._take: Callable[[Pack], Coroutine[None, None, None]] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -76,7 +76,7 @@ class Round:
         """
         now_ms = self._clock.now_ms()
         if not long:
-            return min(self._latest_ms, now_ms + round(self._settings.wait_s_max * 1000))
+            return min(self._latest_ms, now_ms + round(self._settings.worker.wait_s_max * 1000))
         return min(self._latest_ms, self._end_ms(crawl_id))
 
     def _end_ms(self, crawl_id: str) -> int:
@@ -87,7 +87,7 @@ class Round:
         if known_ms is not None:
             return known_ms
         now_ms = self._clock.now_ms()
-        length_ms = round(self._settings.round_s * 1000)
+        length_ms = round(self._settings.worker.round_s * 1000)
         phase_ms = zlib.crc32(crawl_id.encode()) % length_ms
         past_ms = (now_ms + self._least_ms - phase_ms) % length_ms
         end_ms = self._ends[crawl_id] = now_ms + self._least_ms - past_ms + length_ms
@@ -100,8 +100,8 @@ class Round:
 
     def accepts(self, pack: Pack) -> bool:
         # If there is a render queue, workers with a browser process only the packs to render.
-        apart = bool(self._settings.render_queue_url)
-        return not apart or pack.render is bool(self._settings.browser)
+        apart = bool(self._settings.queues.render_queue_url)
+        return not apart or pack.render is bool(self._settings.function.browser)
 
     def accepts_more(self, crawl_id: str) -> bool:
         """Return True if a pack of the crawl could be started early now."""

@@ -147,7 +147,7 @@ class Sitemaps:
             body,
             target.url,
             first=target.first,
-            count=self._settings.links_per_page_max,
+            count=self._settings.worker.links_per_page_max,
             tracking=context.crawl.removed_parameters,
         )
         if len(body) <= INLINE_BYTES_MAX and not body.startswith(b"\x1f\x8b"):

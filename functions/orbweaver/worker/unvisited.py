@@ -58,7 +58,7 @@ class Unvisited:
             key = f"{Reason.ROBOTS_UNREACHABLE}.{unreachable.reason or ANSWERED}"
             return self._ended(context, target, end, {key: 1})
         wait_s = (unreachable.return_at_ms - self._clock.now_ms()) / 1000
-        pause_s = backoff_s(target.attempt, self._random, self._settings.retry_base_s)
+        pause_s = backoff_s(target.attempt, self._random, self._settings.fetching.retry_base_s)
         delay_s = max(wait_s, 0) + pause_s
         again = next_attempt(target, f"robots.txt: {unreachable.detail}"[:FAILED_CHARS_MAX])
         return PageResult(end=Returning(target=again, delay_s=delay_s, why="retries"))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 async def main(origin: str) -> None:
     """Fetch as many pages from one server as an invocation may."""
-    settings = Settings(allow_addresses="127.0.0.1:1-65535", fetch_total_s=60.0)
+    settings = Settings.of(allow_addresses="127.0.0.1:1-65535", fetch_total_s=60.0)
     async with container.connect(settings) as ports:
         wiring.worker_of(ports)  # All that a worker has in memory at its start.
         done = await _fetch_all(wiring.fetcher_of(ports), origin, settings)
@@ -38,10 +38,10 @@ async def _fetch_all(fetcher: Fetcher, origin: str, settings: Settings) -> int:
         answer = await fetcher.fetch(
             Request(
                 url=url,
-                user_agent=settings.user_agent,
+                user_agent=settings.fetching.user_agent,
                 accept=HTML_TYPES,
-                body_bytes_max=settings.body_bytes_max,
-                total_s=settings.fetch_total_s,
+                body_bytes_max=settings.fetching.body_bytes_max,
+                total_s=settings.fetching.fetch_total_s,
             )
         )
         assert isinstance(answer, Response), answer
@@ -50,7 +50,9 @@ async def _fetch_all(fetcher: Fetcher, origin: str, settings: Settings) -> int:
         return answer.truncated and len(page.links) > 0
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(place)) for place in range(settings.fetch_concurrency)]
+        tasks = [
+            group.create_task(one(place)) for place in range(settings.fetching.fetch_concurrency)
+        ]
     return sum(task.result() for task in tasks)
 
 

@@ -24,7 +24,7 @@ NOWHERE = {
 
 async def test_full_batch_of_largest_pages_fits() -> None:
     """64 pages at once, each cut at the limit (case 60)."""
-    chunks = Settings().body_bytes_max // len(CHUNK) + 2
+    chunks = Settings().fetching.body_bytes_max // len(CHUNK) + 2
 
     def say(_asked: Asked) -> list[Step]:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
@@ -41,5 +41,5 @@ async def test_full_batch_of_largest_pages_fits() -> None:
         )
         printed, _ = await crowd.communicate()
     came = json.loads(printed)
-    assert came["done"] == Settings().fetch_concurrency
+    assert came["done"] == Settings().fetching.fetch_concurrency
     assert came["peak_mib"] < MEMORY_MIB, came

@@ -48,7 +48,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def ports(tmp_path: Path, clock: ManualClock) -> Iterator[StorePorts]:
-    opened = StorePorts(Settings(receive_max=3), tmp_path, clock=clock)
+    opened = StorePorts(Settings.of(receive_max=3), tmp_path, clock=clock)
     yield opened
     opened.ending.close()
 
@@ -115,11 +115,12 @@ async def test_deliveries_contain_queue_and_waiting_time(ports: StorePorts) -> N
     (delivery,) = deliveries_of(taken, QueueName.EXPRESS)
     body = encode(outgoing.pack)
     assert delivery == Delivery(id=taken[0].id, body=body, receives=1, queue="express")
-    assert ports.settings.is_express(delivery.queue)
-    source = MessageSource.from_queue(delivery.queue, ports.settings.pack_queues)
+    assert ports.settings.queues.is_express(delivery.queue)
+    source = MessageSource.from_queue(delivery.queue, ports.settings.queues.pack_queues)
     assert source is MessageSource.PACKS
     assert (
-        MessageSource.from_queue(QueueName.SEEDS, ports.settings.pack_queues) is MessageSource.SEEDS
+        MessageSource.from_queue(QueueName.SEEDS, ports.settings.queues.pack_queues)
+        is MessageSource.SEEDS
     )
     assert isinstance(ports.clock, ManualClock)
     ports.clock.at_ms += 900_000
@@ -267,7 +268,7 @@ def test_expired_holds_do_not_count_as_work(
 def test_shares_are_even_and_leave_no_message(steps: list[tuple[int, str, int]]) -> None:
     with TemporaryDirectory() as folder:
         clock = ManualClock(NOW_MS)
-        ports = StorePorts(Settings(receive_max=3), Path(folder), clock=clock)
+        ports = StorePorts(Settings.of(receive_max=3), Path(folder), clock=clock)
         messages = SqliteMessages(ports.store, clock=clock)
         crew, left = Crew(ports, 3), 0
         for number, deed, count in steps:

@@ -43,7 +43,7 @@ class Machine:
     @contextmanager
     def opened(self) -> Iterator[StorePorts]:
         clock = SteadyClock(wall_ms=lambda: self.wall_ms, passed_ms=lambda: self.passed_ms)
-        settings = Settings(page_retention_s=30 * 86_400, pages_shards=1)
+        settings = Settings.of(page_retention_s=30 * 86_400, pages_shards=1)
         ports = StorePorts(settings, self.folder, clock=clock)
         with ports.ending:
             yield ports

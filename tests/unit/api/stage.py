@@ -102,7 +102,7 @@ class Stage:
             backlog=MemoryBacklog(world, gate),
             frontier=MemoryFrontier(world, gate),
             clock=clock,
-            allowed=settings.allowed,
+            allowed=settings.fetching.allowed,
         )
         return Api(means)
 

@@ -91,7 +91,7 @@ async def test_inner_addresses_are_refused(url: str) -> None:
 
 
 async def test_inner_addresses_are_accepted_on_local_stack() -> None:
-    stage = Stage(settings=Settings(allow_addresses="127.0.0.0/8", closed_ports="4566"))
+    stage = Stage(settings=Settings.of(allow_addresses="127.0.0.0/8", closed_ports="4566"))
     for host in ("127.0.0.1", "localhost"):
         assert (await stage.post("/seeds", {"url": f"http://{host}:9/"})).status == 202
         reply = await stage.post("/seeds", {"url": f"http://{host}:4566/"})

@@ -45,7 +45,7 @@ class Machine:
         self.opened: list[StorePorts] = []
 
     def open(self) -> StorePorts:
-        ports = StorePorts(Settings(receive_max=9), self.folder, clock=self.clock)
+        ports = StorePorts(Settings.of(receive_max=9), self.folder, clock=self.clock)
         self.opened.append(ports)
         return ports
 

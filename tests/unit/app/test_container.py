@@ -64,10 +64,10 @@ def logs() -> Iterator[logging.Logger]:
 
 
 async def test_connect_makes_every_port_once() -> None:
-    settings = Settings(crawl_queue_url="q", urls_table="u", bucket="b")
+    settings = Settings.of(crawl_queue_url="q", urls_table="u", bucket="b")
     async with container.connect(settings) as ports:
         assert ports.settings is settings
-        assert ports.pages.shards == settings.pages_shards
+        assert ports.pages.shards == settings.worker.pages_shards
         for name in [name for name, kind in vars(Ports).items() if type(kind) is cached_property]:
             assert getattr(ports, name) is getattr(ports, name), name
         assert isinstance(wiring.worker_of(ports), Worker)
@@ -85,7 +85,7 @@ async def test_renderer_exists_only_if_configured(
     async with container.connect(Settings()) as ports:
         assert ports.renderer is None
     assert not closed
-    async with container.connect(Settings(browser=str(tmp_path))) as ports:
+    async with container.connect(Settings.of(browser=str(tmp_path))) as ports:
         renderer = ports.renderer
         assert renderer is not None
         assert renderer.browser is None
@@ -95,7 +95,7 @@ async def test_renderer_exists_only_if_configured(
 
 @pytest.mark.parametrize(("secret", "kind"), [("", HttpFetcher), ("pool", ProxyingFetcher)])
 async def test_proxies_are_used_if_secret_is_configured(secret: str, kind: type) -> None:
-    async with container.connect(Settings(proxy_secret=secret)) as ports:
+    async with container.connect(Settings.of(proxy_secret=secret)) as ports:
         assert type(wiring.fetcher_of(ports)) is kind
 
 
@@ -247,7 +247,7 @@ def test_webhook_is_sent_in_warm_container(warm: Warm, capsys: pytest.CaptureFix
 def test_delivery_order_runs_in_warm_container(
     warm: Warm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = Settings(
+    settings = Settings.of(
         sftp_host="127.0.0.1",
         sftp_user="crawler",
         sftp_host_key=f"SHA256:{'A' * 43}",

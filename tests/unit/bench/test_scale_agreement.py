@@ -145,7 +145,7 @@ def _cloud(world: World, scenario: Scenario, model: Model) -> Cloud:
     plan = Plan(seed=scenario.seed, sites=[], crawls=(), faults=Faults(), faults_until_s=0.0)
     cloud = Cloud(plan, world, SimWeb([], lambda: 0.0, Quiet().counts), Quiet())
     cloud.start_ms = 0
-    cloud.wait_s_max = scenario.settings.wait_s_max
+    cloud.wait_s_max = scenario.settings.worker.wait_s_max
 
     def collect(hops: int = 0) -> None:
         assert hops >= 0

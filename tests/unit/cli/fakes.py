@@ -414,7 +414,7 @@ class Everything:
         self.crawls = MemoryCrawls(world, gate)
         self.frontier = MemoryFrontier(world, gate)
         self.hosts = MemoryHosts(world, gate)
-        self.pages = MemoryPages(world, gate, shards=settings.pages_shards)
+        self.pages = MemoryPages(world, gate, shards=settings.worker.pages_shards)
         self.files = MemoryFiles(world, gate)
         self.events = MemoryEvents(world, gate)
         self.schedules = MemorySchedules(world, gate)

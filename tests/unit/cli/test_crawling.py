@@ -56,7 +56,7 @@ def test_crawl_starts_emulator_and_exports_to_folder(stage: Stage) -> None:
     assert re.search(rf"data/pages/parquet/{part}\.parquet +3 rows", stage.said)
     settings, environment = stage.connected[0]
     assert environment == LOCAL
-    assert settings.pages_table == "the-PagesTable"
+    assert settings.names.pages_table == "the-PagesTable"
     crawl = stage.world.crawls[RUN]
     assert (crawl.delay_ms, crawl.concurrency, crawl.shards) == (0, 16, 16)
 

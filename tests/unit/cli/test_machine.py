@@ -22,7 +22,7 @@ from orbweaver.cli.stack import LOCAL_CONTEXT, StackUnreachable
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.settings import Settings
 
-SETTINGS = Settings(
+SETTINGS = Settings.of(
     seed_queue_url="seeds",
     crawl_queue_url="crawl",
     express_queue_url="express",

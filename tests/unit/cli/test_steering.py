@@ -149,7 +149,7 @@ def test_stack_option_selects_another_stack(stage: Stage) -> None:
     stage.machine.asked.clear()
     assert stage.run("status --stack Mine") == 0
     assert stage.machine.asked == ["outputs Mine http://127.0.0.1:1"]
-    assert stage.connected[-1][0].crawls_table == "other"
+    assert stage.connected[-1][0].names.crawls_table == "other"
 
 
 def test_crawl_of_newer_version_names_fix(stage: Stage) -> None:

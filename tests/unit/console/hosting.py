@@ -97,7 +97,7 @@ class Hosting:
 @asynccontextmanager
 async def hosted(folder: Path) -> AsyncIterator[Hosting]:
     clock = ManualClock(NOW_MS)
-    settings = Settings(console_issuer=ISSUER, console_client=CLIENT, console_pages=PAGES)
+    settings = Settings.of(console_issuer=ISSUER, console_client=CLIENT, console_pages=PAGES)
     ports = CountedStore(settings, folder, clock=clock)
     try:
         yield Hosting(ports, clock, hosted_console(cast("Any", ports)))

@@ -71,7 +71,7 @@ class Stage:
             queue=MemoryQueue(self.world),
             clock=ManualClock(NOW_MS),
             metrics=self.metrics,
-            settings=Settings(webhook_secret="the-key", user_agent="mine/1"),
+            settings=Settings.of(webhook_secret="the-key", user_agent="mine/1"),
         )
 
     async def notify(self, event: dict[str, Any] = EVENT) -> dict[str, str]:

@@ -21,19 +21,19 @@ ROWS = {
     "workers": (store_runner.BATCHES,),
     "a worker that dies: its messages come back": (store_runner.TEND_S,),
     "a single URL whose workers die goes to the dead letters after": (
-        STORE.strikes_max,
-        STACK.strikes_max,
+        STORE.worker.strikes_max,
+        STACK.worker.strikes_max,
     ),
     "a message that fails is tried": (
-        STORE.receive_max,
+        STORE.worker.receive_max,
         store_runner.RETRY_S,
-        STACK.receive_max,
+        STACK.worker.receive_max,
         RETRY_S[1],
         RETRY_S[2] / 60,
     ),
     "longest wait to store the bodies of one batch in one file": (
-        STORE.segment_wait_s,
-        STACK.segment_wait_s,
+        STORE.worker.segment_wait_s,
+        STACK.worker.segment_wait_s,
     ),
     "schedules": (store_service.LATE_MS / 60_000,),
     "webhooks": store_service.WEBHOOK_WAITS_S,
@@ -55,6 +55,6 @@ async def test_store_lacks_catalogue_and_bucket_delivery(tmp_path: Path) -> None
             await ports.bucket_courier()
     finally:
         await ports.aclose()
-    assert STORE.allowed.networks
-    assert not STACK.allowed.networks
+    assert STORE.fetching.allowed.networks
+    assert not STACK.fetching.allowed.networks
     assert VISIBILITY_TIMEOUTS > 1

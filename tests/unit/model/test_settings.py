@@ -6,17 +6,22 @@ from dataclasses import fields
 
 import pytest
 
-from orbweaver.model.settings import PREFIX, Settings, SettingsError
+from orbweaver.model.settings import DEFAULTS, GROUPS, PREFIX, Settings, SettingsError
 
 
 def test_empty_environment_gives_polite_defaults() -> None:
     settings = Settings.from_environment({})
     assert settings == Settings()
-    assert settings.allow_addresses == ""
-    assert settings.user_agent.startswith("orbweaver/")
+    assert settings.fetching.allow_addresses == ""
+    assert settings.fetching.user_agent.startswith("orbweaver/")
     parts = ("_queue_url", "_table", "bucket", "database", "schedule_group", "failed_calls_queue")
-    named = [field.name for field in fields(settings) if field.name.endswith(parts)]
-    assert {getattr(settings, name) for name in named} == {""}
+    assert {default for name, default in DEFAULTS.items() if name.endswith(parts)} == {""}
+
+
+def test_groups_have_few_fields_and_no_field_twice() -> None:
+    groups = [fields(getattr(Settings(), group.name)) for group in fields(Settings)]
+    assert max(map(len, groups)) <= 15
+    assert len(GROUPS) == sum(map(len, groups))
 
 
 def test_settings_are_parsed_by_type_of_field() -> None:
@@ -29,12 +34,16 @@ def test_settings_are_parsed_by_type_of_field() -> None:
             "BUCKET": "y",
         }
     )
-    assert (settings.bucket, settings.receive_max, settings.fetch_total_s) == ("b", 7, 2.5)
+    assert (
+        settings.names.bucket,
+        settings.worker.receive_max,
+        settings.fetching.fetch_total_s,
+    ) == ("b", 7, 2.5)
 
 
 def test_settings_default_to_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORBWEAVER_BUCKET", "from-outside")
-    assert Settings.from_environment().bucket == "from-outside"
+    assert Settings.from_environment().names.bucket == "from-outside"
 
 
 @pytest.mark.parametrize(
@@ -58,10 +67,10 @@ def test_invalid_value_names_variable_and_problem(variable: str, value: str, pro
 
 
 def test_zero_is_rejected_for_every_limit() -> None:
-    for field in fields(Settings):
-        if isinstance(field.default, int | float):
-            with pytest.raises(SettingsError, match=PREFIX + field.name.upper()):
-                Settings.from_environment({PREFIX + field.name.upper(): "0"})
+    for name, default in DEFAULTS.items():
+        if isinstance(default, int | float):
+            with pytest.raises(SettingsError, match=PREFIX + name.upper()):
+                Settings.from_environment({PREFIX + name.upper(): "0"})
 
 
 @pytest.mark.parametrize(
@@ -80,7 +89,7 @@ def test_zero_is_rejected_for_every_limit() -> None:
     ],
 )
 def test_ports_of_stack_are_closed(environment: dict[str, str], closed: set[int]) -> None:
-    assert Settings.from_environment(environment).allowed.closed == closed
+    assert Settings.from_environment(environment).fetching.allowed.closed == closed
 
 
 @pytest.mark.parametrize(

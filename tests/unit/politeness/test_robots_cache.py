@@ -48,7 +48,7 @@ class Keeping:
             fetcher=self.web,
             hosts=MemoryHosts(self.world),
             clock=self.clock,
-            settings=Settings(user_agent="orbweaver/test"),
+            settings=Settings.of(user_agent="orbweaver/test"),
         )
 
     async def ask(self, ahead_ms: int = 60_000) -> Ruling:

@@ -22,7 +22,9 @@ SAID = "stored by a newer version: a journal of version 3, but this version read
 REMEDY = "; deploy that version or newer, then redrive"
 # A pack as a later release might write it, with keys in another order.
 NEWER = '{"at":5, "v":2,"work":[["u"]],"crawl":"site-1"}'
-QUEUES = Settings(crawl_queue_url="https://sqs/1/crawl", express_queue_url="https://sqs/1/express")
+QUEUES = Settings.of(
+    crawl_queue_url="https://sqs/1/crawl", express_queue_url="https://sqs/1/express"
+)
 SEEDS, CLOSE = (
     seeds_of("s", CRAWL.id, [A], at_ms=NOW_MS, planned=True)[0],
     Close(crawl=CRAWL.id, at_ms=1),
@@ -95,7 +97,7 @@ async def test_newer_message_is_dead_lettered_after_limit(caplog: pytest.LogCapt
     stage = Stage()
     pack = stage.begin(CRAWL, A)
     stage.world.newer[pack.id] = SAID
-    wait_ms = stage.settings.newer_wait_s * 1000
+    wait_ms = stage.settings.retention.newer_wait_s * 1000
     with caplog.at_level(logging.WARNING):
         assert await stage.deliver(pack, since_ms=NOW_MS - wait_ms + 1) == []
     assert stage.world.sent == [held(encode(pack), since_ms=NOW_MS - wait_ms + 1)]

@@ -42,7 +42,7 @@ class Batch:
             files=MemoryFiles(self.world, gate) if gate else MemoryFiles(self.world),
             clock=ManualClock(NOW_MS),
             random=Random(1),
-            settings=Settings(segment_wait_s=wait_s, segment_bytes_max=bytes_max),
+            settings=Settings.of(segment_wait_s=wait_s, segment_bytes_max=bytes_max),
         )
 
     async def pack(

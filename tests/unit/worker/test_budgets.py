@@ -44,7 +44,7 @@ from tests.unit.stage import (
 
 OTHER = "https://other.example"
 # Bodies have at most 1,000 bytes, so the smallest useful rest (1/64) is 15.
-SMALL = Settings(body_bytes_max=1_000)
+SMALL = Settings.of(body_bytes_max=1_000)
 PAGES = [f"{SITE}/{place}" for place in range(5)]
 SEEDS = SeedsMessage(
     id="5eed", crawl=CRAWL.id, at_ms=NOW_MS, references=tuple(PAGES), planned=False
@@ -392,7 +392,7 @@ async def test_dollar_limit_skips_unpaid_visit() -> None:
 
 
 async def test_links_beyond_dollar_limit_are_refused() -> None:
-    a_second = prices.second(memory_mb=Settings().memory_mb)
+    a_second = prices.second(memory_mb=Settings().function.memory_mb)
     least = prices.visit_cost_max(urls=1, seconds=40, a_second=a_second)
     crawl = replace(CRAWL, nanodollars_max=least)
     stage = stage_of(crawl, PAGES[0])

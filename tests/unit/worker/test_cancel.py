@@ -35,7 +35,7 @@ A, B, C = (f"{SITE}/{name}" for name in "abc")
 LATER_ID = child_id("later", 0)
 CLOSE = Close(crawl=CRAWL.id, at_ms=NOW_MS)
 # Visits wait for slots for longer than the crawl cache is valid.
-LONG_WAIT = Settings(wait_s_max=20.0)
+LONG_WAIT = Settings.of(wait_s_max=20.0)
 STOPPING = replace(CRAWL, state=State.STOPPING, stop=Stop.CANCELLED)
 
 
@@ -78,7 +78,9 @@ async def test_early_close_waits_for_running_requests() -> None:
     assert await stage.deliver(encode(CLOSE)) == []
     (mail,) = stage.world.sent
     settings = stage.settings
-    through_s = CRAWL_FRESH_MS / 1000 + settings.fetch_total_s + settings.apply_reserve_s
+    through_s = (
+        CRAWL_FRESH_MS / 1000 + settings.fetching.fetch_total_s + settings.worker.apply_reserve_s
+    )
     assert mail.delay_s == through_s - 2
     assert stage.world.crawls[CRAWL.id] == STOPPING
 

@@ -255,7 +255,7 @@ async def test_seed_page_refusing_all_links_is_counted(page: Response) -> None:
 
 async def test_links_per_page_are_limited() -> None:
     """Omitted links are counted (case 61)."""
-    stage = Stage(settings=Settings(links_per_page_max=3))
+    stage = Stage(settings=Settings.of(links_per_page_max=3))
     stage.web.put(A.url, html(*(f"/{place}" for place in range(10))))
     journal = await visit(stage, [A])
     assert len(journal.candidates) == 3
@@ -263,7 +263,7 @@ async def test_links_per_page_are_limited() -> None:
 
 
 async def test_request_has_settings_of_crawl_and_stack() -> None:
-    stage = Stage(settings=Settings(user_agent="stack/1", body_bytes_max=7, fetch_total_s=3))
+    stage = Stage(settings=Settings.of(user_agent="stack/1", body_bytes_max=7, fetch_total_s=3))
     await visit(stage, [A])
     await visit(stage, [A], replace(CRAWL, user_agent="mine/1"))
     assert stage.web.requests[0] == Request(
@@ -326,7 +326,7 @@ async def test_transient_failure_is_retried_up_to_limit(said: Response | Failure
 async def test_retry_delay_grows_from_base_setting(
     robots_fail: bool, least_s: int, most_s: int
 ) -> None:
-    stage = Stage(settings=Settings(retry_base_s=100))
+    stage = Stage(settings=Settings.of(retry_base_s=100))
     failing = f"{SITE}/robots.txt" if robots_fail else A.url
     stage.web.put(failing, Failure(reason=Reason.TIMEOUT, detail="x"))
     crawl = OBEDIENT if robots_fail else CRAWL

@@ -79,7 +79,7 @@ async def test_robots_rules_apply_to_chosen_agent() -> None:
 
 async def test_compatible_agent_obeys_rules_for_its_name() -> None:
     agent = "Mozilla/5.0 (compatible; mine/1; +https://example.org)"
-    stage = Stage(settings=Settings(user_agent=agent))
+    stage = Stage(settings=Settings.of(user_agent=agent))
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: mine\nDisallow: /x\n"))
     await stage.deliver(stage.begin(replace(CRAWL, obey_robots=True), f"{SITE}/x"))
     assert outcomes(stage.world) == {f"{SITE}/x": "skipped.robots"}

@@ -187,7 +187,7 @@ async def test_missed_slots_are_not_made_up_for() -> None:
 
 
 async def test_url_missing_its_slot_waits_for_next_slot() -> None:
-    stage = Stage(settings=Settings(fetch_concurrency=1, body_bytes_max=1_000))
+    stage = Stage(settings=Settings.of(fetch_concurrency=1, body_bytes_max=1_000))
 
     async def slowly(request: Request) -> Response:
         stage.web.asked.append((request.url, stage.clock.at_ms))
@@ -226,7 +226,7 @@ async def test_visit_missing_its_slot_leaves_other_visits_their_slots() -> None:
 
 
 async def test_pack_with_many_held_bytes_ends_early() -> None:
-    stage = Stage(settings=Settings(held_bytes_max=1_500))
+    stage = Stage(settings=Settings.of(held_bytes_max=1_500))
     for name in "abcdef":
         stage.web.put(f"{SITE}/{name}", html(title=name))
     journal = await visit(stage, targets(*"abcdef"), replace(POLITE, bodies=Bodies.HTML))
@@ -239,7 +239,7 @@ async def test_pack_with_many_held_bytes_ends_early() -> None:
 
 
 async def test_held_bytes_defer_other_packs_until_stored() -> None:
-    stage = Stage(settings=Settings(held_bytes_max=1_500))
+    stage = Stage(settings=Settings.of(held_bytes_max=1_500))
     full = PackResult(CRAWL.id)
     full.held_bytes = 1_501
     with stage.pack_fetcher.holding(full):
@@ -284,7 +284,7 @@ async def test_concurrency_is_limited_per_host_and_stack(
     counting_web = CountingWeb()
     crawl = replace(CRAWL, concurrency=concurrency)
     stage = Stage(
-        settings=Settings(fetch_concurrency=at_once), world=World(crawls={crawl.id: crawl})
+        settings=Settings.of(fetch_concurrency=at_once), world=World(crawls={crawl.id: crawl})
     )
     stage.web.fetch = counting_web.fetch  # type: ignore[method-assign]
     paths = [str(place) for place in range(9)]

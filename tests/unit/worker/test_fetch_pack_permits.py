@@ -77,7 +77,7 @@ async def test_unstarted_visit_beside_failed_one_releases_place() -> None:
     task, reservations = begin(stage)
     await task
     assert places._value == 2
-    assert free(stage, reservations) == (2, stage.settings.fetch_concurrency, 1, 0)
+    assert free(stage, reservations) == (2, stage.settings.fetching.fetch_concurrency, 1, 0)
 
 
 async def test_page_cancelled_during_link_check_adds_no_link() -> None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tests.memory.world import Gate
 
 POLITE = replace(CRAWL, delay_ms=1_000)
-SETTINGS = Settings(claims_travel="yes")
+SETTINGS = Settings.of(claims_travel="yes")
 KEY = key_of(POLITE.id, POLITE.pages_max, SITE)
 
 
@@ -418,9 +418,9 @@ async def test_late_packs_and_modified_links_ignore_file(monkeypatch: pytest.Mon
     ("settings", "used"),
     [
         (Settings(), False),
-        (Settings(waits_billed="yes"), True),
-        (Settings(waits_billed="yes", claims_travel="no"), False),
-        (Settings(claims_travel="yes"), True),
+        (Settings.of(waits_billed="yes"), True),
+        (Settings.of(waits_billed="yes", claims_travel="no"), False),
+        (Settings.of(claims_travel="yes"), True),
     ],
 )
 def test_claims_travel_by_default_where_waits_are_billed(settings: Settings, *, used: bool) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ORDERED = replace(CRAWL, pages_max=500)
 FOLDER = f"claimed/{ORDERED.id}/kinds/"
-HANDED_ON, KEPT = Settings(claims_travel="yes"), Settings()
+HANDED_ON, KEPT = Settings.of(claims_travel="yes"), Settings()
 LETTERS = "abcdefghijklmnopqrst"
 
 
@@ -101,7 +101,7 @@ async def test_concurrent_containers_share_kinds() -> None:
 
 
 async def test_counts_are_shared_without_files() -> None:
-    world, barred = World(crawls={ORDERED.id: ORDERED}), Settings(claims_travel="no")
+    world, barred = World(crawls={ORDERED.id: ORDERED}), Settings.of(claims_travel="no")
     containers = [container(world, barred) for _ in range(3)]
     for place, kinds in enumerate(containers):
         learn(kinds, *LETTERS[5 * place : 5 * place + 5])

@@ -64,7 +64,7 @@ async def test_packs_of_batch_claim_shared_links_once() -> None:
 async def test_links_of_hosts_with_waiting_pack_are_surplus(
     waiting: int, links: tuple[int, int], now: tuple[int, int]
 ) -> None:
-    stage = Stage(settings=Settings(waits_billed="no"))
+    stage = Stage(settings=Settings.of(waits_billed="no"))
     crawl = replace(CRAWL, seeds=(f"{SITE}/",), delay_ms=1_000)
     packs = [WaitingPack(place=f"0.{number}", body="") for number in range(waiting)]
     await stage.backlog.put(crawl.id, OTHER, packs)

@@ -22,7 +22,7 @@ from tests.unit.worker.test_fetch_pack import visit
 from tests.unit.worker.test_rendering_choice import AUTO, FRAME, SHELL, Browser, kind
 
 ALWAYS = replace(CRAWL, render=RenderMode.ALWAYS)
-LANE = Settings(render_queue_url="https://queue.invalid/render")
+LANE = Settings.of(render_queue_url="https://queue.invalid/render")
 PLAIN = b"<title>Page</title><p>text"
 
 
@@ -129,7 +129,7 @@ async def test_sent_page_is_rendered_by_worker_with_browser() -> None:
     )
     packs = [one.pack for one in outbox("p", CRAWL.id, journal, Ledger(pack="p", children=()))]
     assert [(pack.render, len(pack.targets)) for pack in packs] == [(False, 1), (True, 1)]
-    browser = Stage(renderer=Browser(), settings=replace(LANE, browser="/a/browser"))
+    browser = Stage(renderer=Browser(), settings=LANE.having(browser="/a/browser"))
     browser.web.put(f"{SITE}/shell", answer(200, SHELL, content_type="text/html"))
     done = await visit(browser, list(packs[1].targets), AUTO)
     assert [one.rendered for one in done.records] == [True]
@@ -147,8 +147,8 @@ def replace_first(journal: Journal, url: str) -> Requeue:
         (Settings(), True, True),
         (LANE, False, True),
         (LANE, True, False),
-        (replace(LANE, browser="b"), False, False),
-        (replace(LANE, browser="b"), True, True),
+        (LANE.having(browser="b"), False, False),
+        (LANE.having(browser="b"), True, True),
     ],
 )
 def test_worker_takes_packs_of_its_own_lane(

@@ -9,8 +9,8 @@ from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import ManualClock
 from tests.unit.stage import CRAWL, NOW_MS, pack_of
 
-SETTINGS = Settings(waits_billed="yes")
-ROUND_MS = round(SETTINGS.round_s * 1000)
+SETTINGS = Settings.of(waits_billed="yes")
+ROUND_MS = round(SETTINGS.worker.round_s * 1000)
 ENOUGH_MS = 900_000
 
 

@@ -171,7 +171,7 @@ async def test_changed_rules_do_not_change_journaled_pack() -> None:
 
 
 async def test_urls_of_host_have_delay_of_their_rule() -> None:
-    stage = Stage(settings=Settings(wait_s_max=20.0))
+    stage = Stage(settings=Settings.of(wait_s_max=20.0))
     paths = ("/slow/1", "/x", "/quick/1", "/slow/2", "/quick/2")
     urls = [SITE + path for path in paths]
     rules = (UrlRule(match="/slow/", delay_ms=4_000), UrlRule(match="/quick/", delay_ms=500))

@@ -34,7 +34,7 @@ async def test_sitemap_request_accepts_any_type_and_large_body() -> None:
     named = frozenset({"application/xml", "text/xml", "application/gzip", "text/plain", "*/*"})
     feeds = {"application/rss+xml", "application/atom+xml"}
     assert (asked.accept, asked.body_bytes_max) == (named | feeds, 50 * 1024 * 1024)
-    assert by_url[f"{SITE}/a"].body_bytes_max == stage.settings.body_bytes_max
+    assert by_url[f"{SITE}/a"].body_bytes_max == stage.settings.fetching.body_bytes_max
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from tests.unit.mapped import (
 from tests.unit.stage import NOW_MS, SITE, Stage, kill_at, outcomes, survives
 
 PAGES = tuple(f"{SITE}/{number}" for number in range(12))
-PARTS = Settings(links_per_page_max=5)
+PARTS = Settings.of(links_per_page_max=5)
 
 
 async def test_long_sitemap_is_read_in_parts() -> None:

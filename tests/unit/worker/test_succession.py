@@ -83,7 +83,7 @@ class Host:
     async def round(self) -> Round:
         round_ = Round(
             clock=self.clock,
-            settings=Settings(waits_billed="yes"),
+            settings=Settings.of(waits_billed="yes"),
             deadline_ms=DEADLINE_MS,
             ending=ShutdownSignal(),
         )
@@ -266,7 +266,7 @@ async def test_next_pack_is_taken_on_with_delayed_message() -> None:
     await asyncio.sleep(0)
     assert host.taken_on == [with_place(other)]
     ((_, held_s),) = host.sent[1:]
-    assert held_s * 1000 >= left_ms + Settings().fetch_total_s * 1000
+    assert held_s * 1000 >= left_ms + Settings().fetching.fetch_total_s * 1000
 
 
 async def test_next_pack_is_taken_on_once_before_commit() -> None:
@@ -283,7 +283,7 @@ async def test_next_pack_is_taken_on_once_before_commit() -> None:
     await asyncio.sleep(0)
     assert len(host.taken_on) == 2
     assert host.ids == [one.id, other.id]
-    assert host.sent[1][1] >= Settings().fetch_total_s, "its last request may be under way"
+    assert host.sent[1][1] >= Settings().fetching.fetch_total_s, "its last request may be under way"
 
 
 @pytest.mark.parametrize("sent_before", [True, False])

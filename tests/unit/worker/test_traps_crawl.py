@@ -74,7 +74,7 @@ def wildcard(url: str, _number: int) -> list[str]:
     return [f"https://x1.{host}/", f"https://x2.{host}/", f"https://x1.x1.{host}/"]
 
 
-SMALL = Settings(folder_urls_max=40, query_urls_max=20)
+SMALL = Settings.of(folder_urls_max=40, query_urls_max=20)
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def _on_stack(asked: CrawlCommand, around: CliContext, display: Display, running
         running.option = port_option(urlsplit(stood.environment[ENDPOINT]).port or 0)
         if stood.started:
             running.before = f"orbweaver local up{running.option} && "
-        elif not settings.proxy_secret and (unreached := _unreached(wanted, around)):
+        elif not settings.names.proxy_secret and (unreached := _unreached(wanted, around)):
             return _cannot_begin(unreached, around, display)
 
         async def go() -> int:

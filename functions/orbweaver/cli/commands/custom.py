@@ -67,7 +67,7 @@ def check_known(file: Path | None, around: CliContext, rules: Sequence[ItemRule]
 
 def check_deployed(settings: Settings, rules: Sequence[ItemRule], fix: str) -> None:
     """Raise UsageError if rules name functions, but a stack with these settings has no module."""
-    if not settings.extractor:
+    if not settings.function.extractor:
         _refuse(rules, f"the stack has no custom functions: {fix}")
 
 

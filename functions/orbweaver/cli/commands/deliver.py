@@ -28,7 +28,7 @@ async def deliver(arguments: Namespace, around: CliContext) -> int:
     async with chosen(arguments, around) as session:
         if isinstance(session.place, StorePlace):
             raise UsageError(f"orbweaver deliver: {_STORE}")
-        if not session.settings.delivery_queue_url:
+        if not session.settings.queues.delivery_queue_url:
             raise UsageError(f"orbweaver deliver: {_NOBODY}")
         orders = await _orders(arguments, around, session)
         files = session.ports.files

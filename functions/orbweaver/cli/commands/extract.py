@@ -109,7 +109,7 @@ async def _got(arguments: Namespace, around: CliContext, crawl: Crawl) -> Fetche
         raise UsageError(f"there is no file {what}; a URL begins with http:// or https://")
     if not arguments.url:
         raise UsageError(f"--url is missing: rules match URLs, so give the address of {what}")
-    limit = Settings().body_bytes_max
+    limit = Settings().fetching.body_bytes_max
     with path.open("rb") as file:
         return FetchedPage(url=canonical(arguments.url), body=file.read(limit))
 
@@ -119,14 +119,14 @@ async def _fetched(url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher)
     named = frozenset({host_of(url)})  # the user has named it, unlike the target of a redirect
     for _ in range(REDIRECTS_MAX):
         await _allowed(url, around, crawl, fetcher, named)
-        identity = identity_of(crawl, host_of(url), settings.user_agent)
+        identity = identity_of(crawl, host_of(url), settings.fetching.user_agent)
         request = Request(
             url=url,
             user_agent=identity.agent,
             headers=identity.headers,
             accept=HTML_TYPES,
-            body_bytes_max=settings.body_bytes_max,
-            total_s=settings.fetch_total_s,
+            body_bytes_max=settings.fetching.body_bytes_max,
+            total_s=settings.fetching.fetch_total_s,
             named=named,
         )
         response = await fetcher.fetch(request)
@@ -153,7 +153,7 @@ async def _allowed(
         return
     settings = Settings()
     ruling, _ = await ruling_of(host_of(url), crawl, fetcher, around.clock, settings, named)
-    token = identity_of(crawl, host_of(url), settings.user_agent).token
+    token = identity_of(crawl, host_of(url), settings.fetching.user_agent).token
     fix = "save the page and give the file, or set politeness.robots for your own site"
     if isinstance(ruling, RobotsUnreachable):
         raise UsageError(f"robots.txt of {redacted(url)} cannot be read: {ruling.detail}: {fix}")

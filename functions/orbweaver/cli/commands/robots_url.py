@@ -93,13 +93,13 @@ def _allowed(arguments: Namespace, around: CliContext) -> Allowed | None:
     if not named and not around.machine.local():
         return None
     environment = environment_in(arguments, around)
-    return settings_of(arguments.stack, around.machine, environment, around.note).allowed
+    return settings_of(arguments.stack, around.machine, environment, around.note).fetching.allowed
 
 
 async def robots(arguments: Namespace, around: CliContext) -> int:
     target = canonical(arguments.url)
     host = host_of(target)
-    agent = arguments.user_agent or Settings().user_agent
+    agent = arguments.user_agent or Settings().fetching.user_agent
     crawl = Crawl(id="robots", name="robots", started_at_ms=0, delay_ms=0, user_agent=agent)
     async with around.web() as fetcher:
         ruling, entry = await ruling_of(host, crawl, fetcher, around.clock, Settings())
