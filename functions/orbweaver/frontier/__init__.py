@@ -25,6 +25,7 @@ a group of similar URLs.
     resumption      earlier runs that a run continues
     refetch         pages that lack text or body
     stored_content  redacted content of a page to store
+    link_table      stored form of a page's links, and rows of their table
     body_file       bodies and texts of a batch in one file
     warc            records of that file
     stored_record   read a page's stored record, or the reason why there is none

@@ -159,7 +159,6 @@ def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
 
 def conversion(url: str, at_ms: int, document: Mapping[str, Any], *, stored: bool) -> bytes:
     """Return the record of a page's texts. `stored` means that its response is in the same file."""
-    body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     named = {
         "WARC-Record-ID": record_id("conversion", url, str(at_ms)),
         "WARC-Target-URI": url,
@@ -167,7 +166,22 @@ def conversion(url: str, at_ms: int, document: Mapping[str, Any], *, stored: boo
     }
     if stored:
         named["WARC-Refers-To"] = record_id("response", url, str(at_ms))
-    return _member("conversion", at_ms, named, body.encode("utf-8", "replace"))
+    return _member("conversion", at_ms, named, _json(document))
+
+
+def links_record(url: str, at_ms: int, document: Mapping[str, Any]) -> bytes:
+    """Return the record of a page's links."""
+    named = {
+        "WARC-Record-ID": record_id("metadata", url, str(at_ms)),
+        "WARC-Target-URI": url,
+        "Content-Type": JSON_TYPE,
+    }
+    return _member("metadata", at_ms, named, _json(document))
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")
 
 
 def screenshot_record(url: str, at_ms: int, image: bytes) -> bytes:
@@ -186,13 +200,12 @@ def digest_of(body: bytes) -> str:
 
 
 def _member(kind: Kind, at_ms: int, named: Mapping[str, str], block: bytes) -> bytes:
-    moment = datetime.fromtimestamp(at_ms // 1000, tz=UTC)
-    headers = {
-        "WARC-Type": kind,
-        "WARC-Date": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        **named,
-        "Content-Length": str(len(block)),
-    }
+    moment = datetime.fromtimestamp(at_ms // 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _packed({"WARC-Type": kind, "WARC-Date": moment, **named}, block)
+
+
+def _packed(named: Mapping[str, str], block: bytes) -> bytes:
+    headers = {**named, "Content-Length": str(len(block))}
     head = _line(VERSION) + b"".join(_line(f"{name}: {value}") for name, value in headers.items())
     text = head + CR_LF + block + CR_LF * 2
     # No byte depends on the time or place of compression.
@@ -284,10 +297,21 @@ def tombstone(length: int) -> bytes:
     room = length - TOMBSTONE_BYTES_MIN
     if room < 0:
         raise WarcError(f"a tombstone has {TOMBSTONE_BYTES_MIN} bytes or more, not {length}")
+    return _filled(_TOMBSTONE, room)  # all tombstones of one length are equal
+
+
+def shortened(record: Record, document: Mapping[str, Any], length: int) -> bytes:
+    """Return a JSON record with other content and exactly `length` bytes, or else a tombstone."""
+    headers = {name: value for name, value in record.headers.items() if name != "content-length"}
+    member = _packed(headers, _json(document))
+    return tombstone(length) if len(member) > length else _filled(member, length - len(member))
+
+
+def _filled(member: bytes, room: int) -> bytes:
+    """Return a member that is longer by `room` bytes: a comment in its gzip header."""
     if room == 0:
-        return _TOMBSTONE
-    # A comment in the gzip header fills the space. All tombstones of one length are equal.
-    fixed, flags, rest = _TOMBSTONE[:3], _TOMBSTONE[3] | COMMENTED, _TOMBSTONE[4:]
+        return member
+    fixed, flags, rest = member[:3], member[3] | COMMENTED, member[4:]
     comment = b"-" * (room - 1) + b"\0"
     return fixed + bytes([flags]) + rest[:HEADER_REST] + comment + rest[HEADER_REST:]
 

@@ -36,6 +36,8 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "omitted_hidden": "characters of hidden elements and dialogs",
         "omitted_controls": "characters of permalinks, edit links and line numbers",
         "links": "links beyond links_per_page_max, or beyond 1,000,000 characters of them all",
+        "link_rows": "rows of the table of links beyond 5,000, or beyond 1,000,000 characters of "
+        "them all",
         "tags": "tags whose attributes are read only in part",
         "items": "items that rules found, or would have found; the last row in invalid_items "
         "has the reason (1 if their number is unknown)",

@@ -107,6 +107,17 @@ def resolved(
         return None
 
 
+def joined_url(reference: str, base: str | None = None) -> str | None:
+    """Return the URL of a reference by the URL Standard alone, without its fragment, or None."""
+    text = reference.partition("#")[0]
+    if max(len(text), len(base or "")) > REFERENCE_CHARS_MAX:
+        return None
+    try:
+        return _join(text, base or _NO_BASE).partition("#")[0]
+    except ValueError:
+        return None
+
+
 def _parsed(reference: str, base: str | None, tracking: frozenset[str]) -> str:
     text, hash_sign, _ = reference.partition("#")
     if len(text) > REFERENCE_CHARS_MAX:

@@ -12,6 +12,7 @@ linear in its bytes and limited.
     page           extracts title, links and directives of a page
     headings       counts main headings
     links          canonicalizes the links of a page, parses the Link and Refresh headers
+    link_rows      collects all links of a page with kind and text
     soft_404       detects "not found" pages with status 200
     text_digest    computes digests that are similar for similar texts, counts identical bodies
     robots_tag     parses X-Robots-Tag

@@ -32,6 +32,8 @@ _LONG_TAG_BYTES = 2 * _ATTRIBUTES_MAX
 
 # Tags that `outline` keeps in addition to the first `html`.
 _KEPT = "a area base link meta template /template"
+# Tags that `outline_with_rows` keeps in addition: elements that load or embed something.
+_KEPT_ROWS = f"{_KEPT} img source form embed video audio object track"
 # Elements whose content is not markup. The content of a title is kept.
 _RAW = "script style textarea xmp iframe noembed noframes"
 # Elements that do not separate words.
@@ -95,29 +97,62 @@ def compiled(pattern: str) -> re.Pattern[bytes]:
 _SCRIPT = _any_name("script")
 _ESCAPED = rf"""<!-- (?: -*+> | (?: [^<-]++ | -(?!->) | <{_SCRIPT} (?:[^<-]++ | -(?!->)
     | <(?!/{_SCRIPT}))*+ (?:</{_SCRIPT})?+ | <(?!/{_SCRIPT}))*+ (?:-->)?+ ) |"""
-_RAW_ELEMENT = "|".join(map(_element, _RAW.split()))
+
+
+def _raw_elements(*, without: str = "") -> str:
+    return "|".join(_element(name) for name in _RAW.split() if name not in without.split())
+
+
+_RAW_ELEMENT = _raw_elements()
 _END_TAG = f"</[{_letters(without='t')}][^>=]*+>"
-# Tags that the outline skips. `span`, `li` and `p` are frequent, so their first letters are tested
-# first.
-_ORDINARY = rf"""{_END_TAG} | </{_other_than("template")}{_FEW_ATTRIBUTES}
-    | <{_other_than(f"{_RAW} link plaintext title {_KEPT.removesuffix(' /template')}")}
-    {_FEW_ATTRIBUTES}"""
+
+
+def _ordinary(kept: str) -> str:
+    """Return a pattern of the tags that an outline skips."""
+    # `span`, `li` and `p` are frequent, so their first letters are tested first.
+    names = " ".join(name for name in kept.split() if name != "/template")
+    return rf"""{_END_TAG} | </{_other_than("template")}{_FEW_ATTRIBUTES}
+    | <{_other_than(f"{_RAW} link plaintext title {names}")}{_FEW_ATTRIBUTES}"""
+
+
 # Constructs that hide markup from the parser, and the first letters of their names.
 _PLAINTEXT = rf"<{_any_name('plaintext')}[\x00-\xff]*+"
 HIDING = f"{_RAW_ELEMENT} | {_PLAINTEXT} | {_COMMENT} | {_BOGUS_COMMENT}"
 _HIDES = "".join(sorted({name[0] + name[0].upper() for name in f"{_RAW} plaintext".split()}))
 _HTML = compiled(rf"<{_any_name('html')}{ATTRIBUTES}")
-# Compiled on first use. Compiling takes 50 ms, and small pages need no outline.
-_OUTLINE = (
-    # Skip text, ordinary tags, constructs that hide markup, and each "<" that begins no tag.
-    rf"""(?: [^<]*+ (?: {_ORDINARY} | (?=<[!?/{_HIDES}])(?:{HIDING})
+
+
+def _skipped(kept: str, hiding: str) -> str:
+    """Return a pattern of text, ordinary tags, hiding constructs, and "<" that begins no tag."""
+    return rf"""(?: [^<]*+ (?: {_ordinary(kept)} | (?=<[!?/{_HIDES}])(?:{hiding})
         | <(?![a-zA-Z!?/])(?:<(?=<))*+ ) )*+ [^<]*+"""
-    # Then match a tag to keep, a title, or the end of the page.
-    rf"""(?: (<{_any_name(_KEPT)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+)
+
+
+def _kept(kept: str) -> str:
+    """Return a pattern of a tag to keep, or a title."""
+    return rf"""(<{_any_name(kept)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+)
             (?: > | (?=([\x00-\xff])) {_INSIDE} > )
-        | ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+
-        | (?:<[\x00-\xff]*+)?+ \Z )"""  # an unclosed tag is no tag
+        | ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+"""
+
+
+# Compiled on first use. Compiling takes 50 ms, and small pages need no outline.
+_END = r"(?:<[\x00-\xff]*+)?+ \Z"  # an unclosed tag is no tag
+_OUTLINE = f"{_skipped(_KEPT, HIDING)} (?: {_kept(_KEPT)} | {_END} )"
+# With rows, the skipped part is matched too, because it has the text of links. Scripts and inline
+# frames hide markup, but their tags are kept.
+_HIDING_ROWS = HIDING.replace(_RAW_ELEMENT, _raw_elements(without="script iframe"))
+_ROWS_OUTLINE = rf"""({_skipped(_KEPT_ROWS, _HIDING_ROWS)}) (?: {_kept(_KEPT_ROWS)}
+    | (<{_any_name("script")}{_INSIDE}) > (?: [^<]++ | {_ESCAPED} <(?!/{_SCRIPT}) )*+
+    | (<{_any_name("iframe")}{_INSIDE}) > (?: [^<]++ | <(?!/{_any_name("iframe")}) )*+
+    | {_END} )"""
+_A_END = re.compile(rb"</[aA](?=[\t\n\f\r />])")
+_TAG = re.compile(rb"<[^>]*>?")
+_LINK_TEXT_BYTES_MAX = 4_000
+_LINK_BEGINS = frozenset(
+    name + end for name in (b"a", b"A") for end in (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b"")
 )
+_FORM = re.compile(rb"<form(?=[\t\n\f\r />]|\Z)", re.IGNORECASE)
+_MEDIA = re.compile(rb"<(?:video|audio|object)(?=[\t\n\f\r />]|\Z)", re.IGNORECASE)
 _NO_TEXT = rf"""(</?+{_any_name(INLINE)}{ATTRIBUTES} | {_COMMENT})
         | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{ATTRIBUTES} | {_BOGUS_COMMENT}"""
 # A frameset page, and a frame in it.
@@ -154,7 +189,6 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
     cut, drawings = 0, _TITLES_LOOKED_AT
     renames = _XLINK in html
     at = 0
-    head = _HTML.search(html, 0, HEAD_BYTES)
     # At the end of the page, `tag` and `title` are empty.
     pieces: list[bytes] = []
     for tag, more, title in compiled(_OUTLINE).findall(html):
@@ -171,14 +205,87 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
                     continue
                 drawings = 0  # this is the page's own title
             pieces.append(title)
+    return _finished(html, pieces, cut)
+
+
+def _finished(html: bytes, pieces: list[bytes], cut: int) -> tuple[bytes, int]:
+    """Add the frames and the first `html` tag of a page to the pieces of its outline."""
     if _FRAMESET.search(html):
         pieces += [_frame_as_link(one) for one in _FRAME.findall(html) if _SOURCE.search(one)]
     kept = b">".join([*pieces, b""])
+    head = _HTML.search(html, 0, HEAD_BYTES)
     if head and head[0].endswith(b">"):
         tag = head[0][:-1]
         short = _truncated_tag(tag)
         return short + b">" + kept, cut + (len(short) < len(tag))
     return kept, cut
+
+
+def outline_with_rows(html: bytes) -> tuple[bytes, int]:
+    """Return an outline that also has the texts of links, and elements that load something.
+
+    The second value is the number of tags whose attributes were truncated.
+    """
+    cut, titles = 0, list[bytes]()
+    renames = _XLINK in html
+    pieces: list[bytes] = []
+    in_link = False
+    for skipped, tag, more, title, script, iframe in compiled(_ROWS_OUTLINE).findall(html):
+        if in_link:
+            end = skipped.find(b"</a>")
+            if 0 <= end < _LINK_TEXT_BYTES_MAX and skipped.find(b"<") == end:
+                pieces.append(skipped[: end + 3])  # the usual case, without a call
+                in_link = False
+            else:
+                text, in_link = _link_text(skipped, end)
+                pieces.append(text)
+        if tag:
+            short = tag if len(tag) <= _LONG_TAG_BYTES else _truncated_tag(tag)
+            cut += bool(more) or len(short) < len(tag)
+            if short[1:3] in _LINK_BEGINS:
+                in_link = b'"#' not in short  # links within the page have no row
+                pieces.append(_as_html_link(short) if renames else short)
+            else:
+                pieces += _as_empty(short)
+        elif script or iframe:
+            pieces += (_truncated_tag(script or iframe), b"</script" if script else b"</iframe")
+        elif title:
+            titles.append(title)
+    pieces += _own_title(html, titles)
+    return _finished(html, pieces, cut)
+
+
+def _own_title(html: bytes, titles: list[bytes]) -> list[bytes]:
+    """Return the first title that does not belong to a drawing."""
+    at = 0
+    for title in titles[:_TITLES_LOOKED_AT]:
+        at = html.find(title, at)
+        if not _is_in_svg(html, at):
+            return [title]
+    return titles[_TITLES_LOOKED_AT:][:1]
+
+
+def _link_text(skipped: bytes, end: int) -> tuple[bytes, bool]:
+    """Return the text of a link in the outline, and whether the link goes on behind it.
+
+    `end` is the place of the usual form of the end tag, or negative.
+    """
+    if end < 0 and (found := _A_END.search(skipped)):
+        end = found.start()
+    text = skipped if end < 0 else skipped[:end]
+    if len(text) > _LINK_TEXT_BYTES_MAX:
+        text = text[:_LINK_TEXT_BYTES_MAX]
+    if b"<" in text:
+        text = _TAG.sub(b"", text)
+    # A `wbr` has no content. It replaces the end tag before a tag that the link contains.
+    return (text + b"<wbr", True) if end < 0 else (text + b"</a", False)
+
+
+def _as_empty(tag: bytes) -> tuple[bytes, ...]:
+    """Return a tag as an element without content. Otherwise it would contain the next elements."""
+    if _FORM.match(tag):
+        return tag, b"</form"
+    return (_MEDIA.sub(b"<embed", tag, count=1),)
 
 
 def _as_html_link(tag: bytes) -> bytes:

@@ -26,7 +26,9 @@ _VALUE = re.compile(
 )
 _PARAMETER = re.compile(r"""([^\s=;,"]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s;,"]*+))""")
 _HTML = frozenset({"", "text/html", "application/xhtml+xml"})
-_SERIES = frozenset({"next", "prev", "previous"})
+# Relations for the pages of a series (HTML Standard, 4.6.7.17), with an old synonym that is still
+# in use.
+SERIES = frozenset({"next", "prev", "previous"})
 # A refresh within this time is a redirect: people cannot read the page in this time, and sites that
 # cannot set a status redirect in this way. A refresh after a longer time ("this page has moved") is
 # a link.
@@ -60,6 +62,8 @@ class Links:
     cut: int = 0
     foreign: int = 0
     invalid: int = 0
+    # URL of each reference without its fragment, None if it has none. Filled only if it is a dict.
+    urls: dict[str, str | None] | None = None
 
     def adding(self, references: Iterable[str]) -> Generator[None, None, None]:
         """Add the references of a page.
@@ -70,16 +74,30 @@ class Links:
         for number, words in enumerate(_without_fragments(references)):
             if number and number % SLICE_URLS == 0:
                 yield
-            if ":" in words and _is_foreign(words.strip(SPACES)):
+            if ":" in words and is_foreign(words.strip(SPACES)):
                 self.foreign += 1
             elif len(self.found) + self.invalid >= self.links_max:
                 self.cut += 1
             else:
                 try:
                     reference = words if words.isascii() else self._encoded(words)
-                    self.found[canonicalize(reference, self.base, tracking=self.tracking)] = None
+                    url = canonicalize(reference, self.base, tracking=self.tracking)
+                    self.found[url] = None
+                    if self.urls is not None:
+                        self.urls[words] = url
                 except ValueError:
                     self.invalid += 1
+
+    def url_of(self, words: str) -> str | None:
+        """Return the URL of a reference without fragment, which need not be a crawled link."""
+        urls = self.urls if self.urls is not None else {}
+        if words not in urls:
+            try:
+                reference = words if words.isascii() else self._encoded(words)
+                urls[words] = canonicalize(reference, self.base, tracking=self.tracking)
+            except ValueError:
+                urls[words] = None
+        return urls[words]
 
     def _encoded(self, words: str) -> str:
         """Percent-encode a reference's query. Raises ValueError if the reference is too long."""
@@ -110,7 +128,7 @@ def _without_fragments(references: Iterable[str]) -> dict[str, None]:
     }
 
 
-def _is_foreign(reference: str) -> bool:
+def is_foreign(reference: str) -> bool:
     scheme = reference.partition(":")[0].lower()
     return (
         scheme.isascii()
@@ -124,12 +142,13 @@ def _is_foreign(reference: str) -> bool:
 class HeaderLink:
     """A link of the header.
 
-    `reference` is its unresolved URL, `kind` the media type of its target.
+    `reference` is its unresolved URL, `kind` the media type and `lang` the language of its target.
     """
 
     reference: str
     relations: frozenset[str]
     kind: str = ""
+    lang: str | None = None
 
     @property
     def is_canonical(self) -> bool:
@@ -140,7 +159,7 @@ class HeaderLink:
     def leads_to_page(self) -> bool:
         """Whether it leads to another page of a series, or to another version of the page."""
         alternate = "alternate" in self.relations and self.kind in _HTML
-        return alternate or not _SERIES.isdisjoint(self.relations)
+        return alternate or not SERIES.isdisjoint(self.relations)
 
 
 def links_of(value: str) -> Iterator[HeaderLink]:
@@ -154,7 +173,12 @@ def links_of(value: str) -> Iterator[HeaderLink]:
         if "anchor" not in parameters:
             relations = frozenset(parameters.get("rel", "").lower().split())
             kind = parameters.get("type", "").partition(";")[0].strip().lower()
-            yield HeaderLink(reference=found[1].strip(), relations=relations, kind=kind)
+            yield HeaderLink(
+                reference=found[1].strip(),
+                relations=relations,
+                kind=kind,
+                lang=parameters.get("hreflang"),
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

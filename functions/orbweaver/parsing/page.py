@@ -14,8 +14,9 @@ from orbweaver.model.url import TRACKING_PARAMETERS, is_base, resolved
 from orbweaver.parsing import charset as charsets
 from orbweaver.parsing.client_rendering import needs_rendering
 from orbweaver.parsing.headings import count_h1
-from orbweaver.parsing.html_scan import is_small, outline_of, text_of
-from orbweaver.parsing.links import Links, Refresh, links_of, refresh_of
+from orbweaver.parsing.html_scan import is_small, outline_of, outline_with_rows, text_of
+from orbweaver.parsing.link_rows import FOLLOWED, NOFOLLOW, SELECTOR, LinkCollector, LinkRows
+from orbweaver.parsing.links import SERIES, Links, Refresh, links_of, refresh_of
 from orbweaver.parsing.markup import as_html
 from orbweaver.parsing.robots_tag import EVERYBODY, PRODUCT, SEPARATORS, wishes_of
 
@@ -32,13 +33,11 @@ LANGUAGE_CHARS_MAX = 35  # minimum size of a buffer for a language tag, as RFC 5
 # time, because each node is tested against each selector.
 _QUERY = "[href], meta[content], title"
 _FRAMES_QUERY = f"{_QUERY}, frame[src]"
+_ROWS_QUERY = f"{_QUERY}, {SELECTOR}"
 _LINKING = frozenset({"a", "area"})
 _XLINK = "xlink:href"
 # Maximum number of ancestors of a title that are searched for an `svg` element.
 _TITLE_PARENTS = 64
-# Relations for the pages of a series (HTML Standard, 4.6.7.17), with an old synonym that is still
-# in use.
-_SERIES = frozenset({"next", "prev", "previous"})
 _NOFOLLOW = {"nofollow", "none"}
 _NOINDEX = {"noindex", "none"}
 
@@ -79,6 +78,8 @@ class Page:
     needs_rendering: bool = False
     # Numbers of truncated or omitted content, except the links that `links_*` count.
     cut: Cuts = ()
+    # All links with their elements, if the crawl stores them.
+    rows: LinkRows | None = None
     # The page in UTF-8. Empty if a separate process parsed the page (worker/page_reading.py).
     html: bytes = field(repr=False, compare=False)
     whole: LexborHTMLParser | None = field(default=None, repr=False, compare=False)
@@ -123,6 +124,7 @@ class _TreeValues:
     references: list[str] = field(default_factory=list)
     # References of links with nofollow, if nofollow is obeyed.
     withdrawn: list[str] = field(default_factory=list)
+    rows: LinkCollector | None = None
 
     @property
     def links(self) -> int:
@@ -154,11 +156,12 @@ def as_utf8(body: bytes, content_type: str | None) -> tuple[str, bytes]:
     return charset, as_html(html, content_type)
 
 
-def prepare(body: bytes, content_type: str | None) -> Prepared:
+def prepare(body: bytes, content_type: str | None, *, rows: bool = False) -> Prepared:
+    """Prepare a page for parsing. `rows`: its outline has all elements with links."""
     charset, html = as_utf8(body, content_type)
     if is_small(html):
         return Prepared(charset=charset, html=html, outline=None)
-    kept, tags_cut = outline_of(html)
+    kept, tags_cut = outline_with_rows(html) if rows else outline_of(html)
     return Prepared(charset=charset, html=html, outline=kept, tags_cut=tags_cut)
 
 
@@ -174,29 +177,28 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
     tracking: frozenset[str] = TRACKING_PARAMETERS,
     agent: str = PRODUCT,
     obey_nofollow: bool = True,
+    rows: bool = False,
     prepared: Prepared | None = None,
 ) -> Generator[None, None, Page]:
     """Parse a page fetched from `url`. Yields after each slice of its links.
 
-    `robots_tag`, `refresh`, `link`: headers. `tracking`: parameters to remove from links.
+    `robots_tag`, `refresh`, `link`: headers. `tracking`: parameters to remove. `rows`: as in Page.
     """
-    ready = prepare(body, content_type) if prepared is None else prepared
+    ready = prepare(body, content_type, rows=rows) if prepared is None else prepared
     addressees = frozenset({EVERYBODY, PRODUCT, agent.partition("/")[0].strip().lower()})
     whole = _tree(ready.html) if ready.outline is None else None
-    found = _look(whole or _tree(ready.outline or b""), addressees, obeys=obey_nofollow)
-    _collect_header_links(found, link or "", url)
+    collector = LinkCollector(obeys=obey_nofollow) if rows else None
+    found = _TreeValues(addressees=addressees, obeys=obey_nofollow, rows=collector)
+    _collect(found, whole or _tree(ready.outline or b""), link or "", url)
     wishes = found.wishes | wishes_of(robots_tag or "", addressees)
     here = url if is_base(url) else None
     base = here if found.base is None else resolved(found.base, here, tracking=frozenset()) or here
-    nofollow = not _NOFOLLOW.isdisjoint(wishes)
     onward = (refresh_of(refresh) if refresh else None) or found.refresh
     leads = _redirect_target(onward, here, base, tracking) if onward else None
-    if onward and onward.reference and not onward.redirects:
-        found.references.append(onward.reference)
+    _collect_refresh(found, onward)
     links = Links(base=base, charset=ready.charset, links_max=links_per_page_max, tracking=tracking)
-    if nofollow and obey_nofollow:
-        found.withdrawn, found.references = found.references + found.withdrawn, []
-    yield from links.adding(found.references)
+    nofollow = not _NOFOLLOW.isdisjoint(wishes)
+    kept, link_rows, rows_cut = yield from _resolving(found, links, nofollow=nofollow)
     title, description = _single_line(found.title), _single_line(found.description)
     canonical, no_canonical = _canonical(found.canonical, base, tracking)
     return Page(
@@ -208,7 +210,7 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
         charset=ready.charset,
         nofollow=nofollow,
         noindex=not _NOINDEX.isdisjoint(wishes),
-        links=links.kept(),  # also counts links.cut
+        links=kept,
         links_cut=links.cut,
         links_nofollow=len(found.withdrawn),
         links_foreign=links.foreign,
@@ -217,8 +219,9 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
         withdrawn=_examples(found.withdrawn, base, tracking) if found.withdrawn else (),
         base=base,
         needs_rendering=leads is None and needs_rendering(ready.html, found.links),
-        cut=counted({"links": links.cut, "tags": ready.tags_cut, "canonical": no_canonical})
-        + _text_cuts(title, description, found.language),
+        cut=counted({"links": links.cut, "link_rows": rows_cut, "tags": ready.tags_cut})
+        + _value_cuts(found, title, description, no_canonical),
+        rows=link_rows,
         html=ready.html,
         whole=whole,
     )
@@ -227,25 +230,51 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
 parse = unpaused(parsing)
 
 
+def _resolving(
+    found: _TreeValues, links: Links, *, nofollow: bool
+) -> Generator[None, None, tuple[tuple[str, ...], LinkRows | None, int]]:
+    """Return the links that the crawl decides on, all links as rows, and the rows beyond limits."""
+    nofollow = nofollow and found.obeys
+    if nofollow:
+        found.withdrawn, found.references = found.references + found.withdrawn, []
+    if found.rows is None:
+        yield from links.adding(found.references)
+        return links.kept(), None, 0
+    links.urls = {}
+    yield from links.adding(found.references)
+    kept = links.kept()  # also counts links.cut
+    rows = yield from found.rows.resolving(links, kept, nofollow=nofollow)
+    return kept, *rows
+
+
 def _tree(html: bytes) -> LexborHTMLParser:
     return LexborHTMLParser(html, options=LexborDocumentOptions.WO_EVENTS)
 
 
-def _look(tree: LexborHTMLParser, addressees: frozenset[str], *, obeys: bool) -> _TreeValues:
-    root = tree.root
-    language = (root.attributes.get("lang") if root else None) or ""
-    found = _TreeValues(addressees=addressees, obeys=obeys, language=language.strip())
+def _collect(found: _TreeValues, tree: LexborHTMLParser, header: str, url: str) -> None:
+    _look(tree, found)
+    _collect_header_links(found, header, url)
+
+
+def _look(tree: LexborHTMLParser, found: _TreeValues) -> None:
+    root, obeys = tree.root, found.obeys
+    rows = None if found.rows is None else found.rows.found
+    found.language = ((root.attributes.get("lang") if root else None) or "").strip()
     references = found.references
     # Frames would add half of the query's time, so only framesets are queried for them.
-    for node in tree.css(_QUERY if tree.css_first("frameset") is None else _FRAMES_QUERY):
+    query = _QUERY if tree.css_first("frameset") is None else _FRAMES_QUERY
+    for node in tree.css(query if rows is None else _ROWS_QUERY):
         tag, attributes = node.tag, node.attributes
         if tag not in _LINKING:
             _collect_other(found, node, tag, attributes)
-        elif "rel" in attributes and obeys and "nofollow" in _words(attributes["rel"]):
-            found.withdrawn.append(_reference(attributes))
-        else:
-            references.append(_reference(attributes))
-    return found
+            continue
+        reference = _reference(attributes)
+        nofollow = "rel" in attributes and obeys and "nofollow" in _words(attributes["rel"])
+        (found.withdrawn if nofollow else references).append(reference)
+        if rows is not None and reference[:1] != "#":  # links within the page have no row
+            text = node.text_lexbor() if tag == "a" else attributes.get("alt")
+            decision = NOFOLLOW if nofollow else FOLLOWED
+            rows.append((tag, reference, attributes.get("rel"), None, text, decision))
 
 
 def _collect_other(
@@ -258,12 +287,19 @@ def _collect_other(
         case "base" if "href" in attributes:
             found.base = (attributes["href"] or "") if found.base is None else found.base
         case "link" if "href" in attributes:
-            _collect_link(found, _words(attributes.get("rel")), attributes["href"])
+            relations = _words(attributes.get("rel"))
+            _collect_link(found, relations, attributes["href"])
+            if found.rows is not None:
+                found.rows.add_link(attributes, relations)
         # The query also finds `meta` with `href` and without `content`
         case "meta" if "content" in attributes:
             _collect_meta(found, attributes)
         case "frame" if "src" in attributes:
             found.references.append(attributes["src"] or "")
+            if found.rows is not None:
+                found.rows.add_element(tag, attributes)
+        case _ if found.rows is not None:
+            found.rows.add_element(tag, attributes)
 
 
 def _collect_header_links(found: _TreeValues, header: str, url: str) -> None:
@@ -274,6 +310,16 @@ def _collect_header_links(found: _TreeValues, header: str, url: str) -> None:
         if one.leads_to_page and reference is not None:
             withdrawn = found.obeys and "nofollow" in one.relations
             (found.withdrawn if withdrawn else found.references).append(reference)
+        if found.rows is not None and reference is not None:
+            found.rows.add_header_link(one, reference)
+
+
+def _collect_refresh(found: _TreeValues, refresh: Refresh | None) -> None:
+    """Add the target of a refresh that is a link, because it is no redirect."""
+    if refresh and refresh.reference and not refresh.redirects:
+        found.references.append(refresh.reference)
+        if found.rows is not None:
+            found.rows.add_refresh(refresh.reference)
 
 
 def _reference(attributes: _Attributes) -> str:
@@ -295,7 +341,7 @@ def _is_in_svg(node: LexborNode) -> bool:
 def _collect_link(found: _TreeValues, relations: set[str], reference: str | None) -> None:
     if "canonical" in relations:
         found.canonical = found.canonical or reference
-    if not _SERIES.isdisjoint(relations):
+    if not SERIES.isdisjoint(relations):
         withdrawn = found.obeys and "nofollow" in relations
         (found.withdrawn if withdrawn else found.references).append(reference or "")
 
@@ -341,12 +387,13 @@ def _words(text: str | None) -> set[str]:
     return set(text.lower().split()) if text else set()
 
 
-def _text_cuts(title: str, description: str, language: str) -> Cuts:
+def _value_cuts(found: _TreeValues, title: str, description: str, no_canonical: int) -> Cuts:
     return counted(
         {
+            "canonical": no_canonical,
             "title": chars_beyond(title, TEXT_CHARS_MAX),
             "description": chars_beyond(description, TEXT_CHARS_MAX),
-            "language": chars_beyond(language, LANGUAGE_CHARS_MAX),
+            "language": chars_beyond(found.language, LANGUAGE_CHARS_MAX),
         }
     )
 

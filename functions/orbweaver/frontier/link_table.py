@@ -1,0 +1,148 @@
+"""Convert the links of a page to their stored form, and to rows of the `links` table.
+
+The stored form is a JSON object. Columns that are mostly filled are texts with a line per row. A
+column that is mostly empty lists the numbers of its rows by value. Targets on the page's own origin
+are stored as paths. A redirect has no stored form, because its record contains the target.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.frontier import warc
+from orbweaver.frontier.admission import admit_redirect
+from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.target import Target
+from orbweaver.model.url import host_of
+from orbweaver.parsing.link_rows import (
+    FOLLOWED,
+    INVALID,
+    KINDS,
+    NOFOLLOW,
+    LinkRows,
+)
+
+if TYPE_CHECKING:
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+
+VERSION = 1
+# URLs and texts contain no tabs and no line ends.
+NO_TEXT = "\t"
+# Words for refusals that have another name in the table than in counters.
+WORDS: Mapping[str, str] = MappingProxyType(
+    {Refusal.SCOPE: "out_of_scope", Refusal.SEED_NOFOLLOW: NOFOLLOW}
+)
+_NAMES = MappingProxyType({letter: kind for kind, letter in KINDS.items()})
+# Name of each mostly empty column in the stored form, and in the table.
+_MARKED = MappingProxyType(
+    {"rel": "rel", "lang": "lang", "fragments": "fragment", "spellings": "spelling"}
+    | {"decisions": "decision"}
+)
+_REDIRECTS = MappingProxyType(
+    {Reason.REFRESH: "refresh", Reason.CANONICAL: "canonical", Reason.REDIRECT: "redirect"}
+    | {Reason.WIDENED: "redirect", Reason.REDIRECT_LIMIT: "redirect"}
+)
+
+
+def decision_of(refusal: Refusal) -> str:
+    return WORDS.get(refusal, str(refusal))
+
+
+def document_of(rows: LinkRows, url: str) -> dict[str, Any]:
+    """Return the stored form of the links of the page `url`."""
+    origin = host_of(url)
+    start, length = f"{origin}/", len(origin)
+    targets = [one[length:] if one.startswith(start) else one for one in rows.targets]
+    for place in rows.decisions.get(INVALID, ()):
+        targets[place] = rows.targets[place]
+    document = {"v": VERSION, "kinds": rows.kinds, "targets": "\n".join(targets)}
+    if rows.texts:
+        texts = [NO_TEXT if text is None else text for text in rows.texts]
+        document["texts"] = "\n".join(texts)
+    return document | {name: found for name in _MARKED if (found := getattr(rows, name))}
+
+
+def rows_in(document: Mapping[str, Any], url: str) -> LinkRows:
+    """Convert the stored form back. Raises ValueError for another form."""
+    if document.get("v") != VERSION:
+        raise ValueError(f"links of version {document.get('v')!r}")
+    kinds = document["kinds"]
+    origin, marks = host_of(url), {name: document.get(name, {}) for name in _MARKED}
+    invalid = set(marks["decisions"].get(INVALID, ()))
+    targets = tuple(
+        origin + target if target[:1] == "/" and place not in invalid else target
+        for place, target in enumerate(document["targets"].split("\n") if kinds else ())
+    )
+    texts: tuple[str | None, ...] = ()
+    if "texts" in document and kinds:
+        found = document["texts"].split("\n")
+        texts = tuple(None if text == NO_TEXT else text for text in found)
+    if len(targets) != len(kinds) or len(texts) not in (0, len(kinds)):
+        raise ValueError("columns of links differ in length")
+    return LinkRows(kinds=kinds, targets=targets, texts=texts, **marks)
+
+
+def table_rows(rows: LinkRows) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table, without the columns of the page."""
+    marked: list[dict[str, str]] = [{} for _ in rows.targets]
+    for name, column in _MARKED.items():
+        for value, places in getattr(rows, name).items():
+            for place in places:
+                marked[place][column] = value
+    for place, (letter, target) in enumerate(zip(rows.kinds, rows.targets, strict=True)):
+        yield {
+            "target_url": target,
+            "kind": _NAMES[letter],
+            "text": rows.texts[place] if rows.texts else None,
+            "position": place,
+            "decision": FOLLOWED,
+            **marked[place],
+        }
+
+
+def redirect_row(record: PageRecord, crawl: Crawl | None) -> dict[str, Any] | None:
+    """Return the row of a URL that names another URL as its replacement, or None.
+
+    `crawl` is None if its definition is no longer stored. Then the redirect counts as followed.
+    """
+    kind, url = _REDIRECTS.get(record.reason), record.error or ""
+    if kind is None or not url.startswith(("http://", "https://")):
+        return None
+    decision = FOLLOWED
+    if record.reason is Reason.REDIRECT_LIMIT:
+        decision = str(Refusal.REDIRECTS)
+    elif crawl is not None and record.outcome is Outcome.REDIRECTED:
+        source = Target(url=record.url, depth=record.depth, referrer=record.referrer)
+        admitted = admit_redirect(crawl, url, source)
+        if isinstance(admitted, Refusal) and record.reason is not Reason.WIDENED:
+            decision = decision_of(admitted)
+    return {"target_url": url, "kind": kind, "position": 0, "decision": decision}
+
+
+def read_links(member: bytes, url: str) -> LinkRows | None:
+    """Read the stored links of a page, or return None if they were erased or are unreadable."""
+    try:
+        record = warc.read(member)
+        return rows_in(json.loads(record.payload), url) if record.type == "metadata" else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def member_without(
+    record: warc.Record, length: int, is_erased: Callable[[str], bool]
+) -> bytes | None:
+    """Return stored links without erased targets, in a member of the same length.
+
+    Returns None if no target is erased.
+    """
+    url = record.url or ""
+    try:
+        rows = rows_in(json.loads(record.payload), url)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    left = rows.without(is_erased)
+    return None if left is rows else warc.shortened(record, document_of(left, url), length)
