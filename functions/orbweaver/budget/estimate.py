@@ -193,7 +193,8 @@ def estimate(crawl: Crawl, assumed: Assumptions) -> Estimate:
     # If no pack follows from a pack, the crawl may be complete, so all its counters are read.
     looks = 1 - exp(-work.packs / invocations)
     started = at_once * ceil(max(1.0, work.seconds / at_once / CONTAINER_S))
-    stored = work.files if crawl.bodies is not Bodies.OFF or crawl.texts else 0.0
+    keeps = crawl.bodies is not Bodies.OFF or crawl.texts or crawl.links
+    stored = work.files if keeps else 0.0
     acks = ceil(assumed.body_bytes / ACKED_BYTES)
     used: dict[tuple[Term, Stage], float] = {
         (Term.SQS, Stage.RECEIVE): 2 * invocations * ceil(visits / invocations / MESSAGES),

@@ -32,7 +32,15 @@ _ORDER = (
         "nanodollars_max",
     ),
     *("duration_max_s", "delay_ms", "concurrency", "include", "exclude", "bodies", "texts"),
-    *("render", "redacted", "strip_parameters", "keep_parameters", "window_s", "obey_robots"),
+    *(
+        "links",
+        "render",
+        "redacted",
+        "strip_parameters",
+        "keep_parameters",
+        "window_s",
+        "obey_robots",
+    ),
     "obey_nofollow",
     *("user_agents", "headers", "cookies", "proxied", "express"),
 )
@@ -128,7 +136,7 @@ def add_plan(add: Callable[..., Any]) -> None:
     add("--fail-above", type=option_types.threshold, metavar="N|N%", help=most)
 
 
-_REFETCH = "request only pages that earlier runs stored without --text or --bodies"
+_REFETCH = "request only pages that earlier runs stored without --text, --links or --bodies"
 
 
 def add_changeable(parser: Any) -> None:

@@ -100,6 +100,8 @@ def stored_parts_text(crawl: Crawl) -> Iterator[str]:
         yield f"the bodies of {whose}"
     if crawl.texts:
         yield "the main text of HTML pages, as text and as Markdown"
+    if crawl.links:
+        yield "the links of HTML pages and sitemaps"
     if crawl.redacted:
         names = {"email": "e-mail addresses", "phone": "phone numbers"}
         yield f"no {' and no '.join(names[kind] for kind in crawl.redacted)}, except in URLs"

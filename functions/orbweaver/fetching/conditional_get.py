@@ -27,9 +27,10 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
     # The page's scripts may load resources that have changed.
     if before.rendered or mode_of(crawl, target.url) is RenderMode.ALWAYS:
         return None
-    # A run that retries failed URLs requests pages in full. So does a crawl that stores texts, if
-    # the earlier record has none.
-    if crawl.retry_of is not None or (crawl.texts and before.text_offset is None):
+    # A run that retries failed URLs requests pages in full. So does a crawl that stores texts or
+    # links, if the earlier record has none.
+    lacks_text = crawl.texts and before.text_offset is None
+    if crawl.retry_of is not None or lacks_text or (crawl.links and before.links_offset is None):
         return None
     # The earlier items need the columns of the current extraction rules.
     if not _have_columns(crawl, target, before):
@@ -81,6 +82,8 @@ def complete_unchanged(record: PageRecord, before: PageRecord) -> PageRecord:
         screenshot_offset=before.screenshot_offset,
         screenshot_length=before.screenshot_length,
         render_why=before.render_why,
+        links_offset=before.links_offset,
+        links_length=before.links_length,
     )
 
 

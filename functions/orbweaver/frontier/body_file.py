@@ -27,16 +27,18 @@ Span: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Response, text and screenshot of a page, each as a WARC record to store."""
+    """Response, text, screenshot and links of a page, each as a WARC record to store."""
 
     url: str
     response: bytes | None = None
     conversion: bytes | None = None
     screenshot: bytes | None = None
+    links: bytes | None = None
 
     @property
     def size(self) -> int:
-        return sum(map(len, filter(None, (self.response, self.conversion, self.screenshot))))
+        parts = (self.response, self.conversion, self.screenshot, self.links)
+        return sum(map(len, filter(None, parts)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ class BodyPlace:
     body: Span | None = None
     text: Span | None = None
     screenshot: Span | None = None
+    links: Span | None = None
 
 
 def folder_of(crawl_id: str) -> str:
@@ -88,8 +91,16 @@ def with_screenshot(kept: Kept | None, url: str, at_ms: int, image: bytes | None
     return replace(kept, screenshot=warc.screenshot_record(url, at_ms, image))
 
 
+def with_links(kept: Kept | None, url: str, at_ms: int, document: Mapping[str, Any]) -> Kept:
+    """Add links to a page's stored content, which may be nothing else."""
+    return replace(kept or Kept(url=url), links=warc.links_record(url, at_ms, document))
+
+
 class Segment:
-    """A file of stored content to which pages are still added."""
+    """A file of stored content to which pages are still added.
+
+    The links of all pages are at the end of the file. So an export reads them by one request.
+    """
 
     def __init__(self, crawl_id: str, at_ms: int, random: Random) -> None:
         name = f"{random.getrandbits(128):032x}.warc.gz"
@@ -98,30 +109,43 @@ class Segment:
         # One growing buffer, because joining many parts would need twice the memory.
         self._whole = BytesIO()
         self._whole.write(warc.warcinfo(name, at_ms, about))
+        self._links = BytesIO()
 
     @property
     def size(self) -> int:
-        return self._whole.tell()
+        return self._whole.tell() + self._links.tell()
 
     def add(self, kept: Kept) -> BodyPlace:
+        """Add content of a page. Its links get their final place in `whole`."""
         body, text = self._append(kept.response), self._append(kept.conversion)
-        picture = self._append(kept.screenshot)
-        return BodyPlace(key=self.key, body=body, text=text, screenshot=picture)
+        picture, links = self._append(kept.screenshot), None
+        if kept.links is not None:
+            links = (self._links.tell(), len(kept.links))
+            self._links.write(kept.links)
+        return BodyPlace(key=self.key, body=body, text=text, screenshot=picture, links=links)
 
     def _append(self, member: bytes | None) -> Span | None:
         if member is None:
             return None
-        span = (self.size, len(member))
+        span = (self._whole.tell(), len(member))
         self._whole.write(member)
         return span
 
+    def final_place(self, place: BodyPlace) -> BodyPlace:
+        """Return a place in the file to which nothing more is added."""
+        if place.links is None:
+            return place
+        offset, length = place.links
+        return replace(place, links=(self._whole.tell() + offset, length))
+
     def whole(self) -> bytes:
-        return self._whole.getvalue()
+        links = self._links.getvalue()
+        return self._whole.getvalue() + links if links else self._whole.getvalue()
 
 
 def with_body_place(record: PageRecord, place: BodyPlace) -> PageRecord:
     body, text = place.body or (None, None), place.text or (None, None)
-    picture = place.screenshot or (None, None)
+    picture, links = place.screenshot or (None, None), place.links or (None, None)
     return replace(
         record,
         body_key=place.key,
@@ -131,4 +155,6 @@ def with_body_place(record: PageRecord, place: BodyPlace) -> PageRecord:
         text_length=text[1],
         screenshot_offset=picture[0],
         screenshot_length=picture[1],
+        links_offset=links[0],
+        links_length=links[1],
     )

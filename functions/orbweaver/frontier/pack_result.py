@@ -32,8 +32,9 @@ SAMPLES_MAX = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundLinks:
-    """Found links: admitted, refused (reason, count, samples), and left for later runs.
+    """Found links: admitted, refused (reason, count, URLs), and left for later runs.
 
+    A reason has samples of its URLs if the parser refused them, else all URLs.
     `reopened` are URLs whose claims were just abandoned, so that caches of claims are outdated.
     `past` names packs of an earlier run that must be read next, for links that they left out.
     """

@@ -33,7 +33,7 @@ def stores_more(crawl: Crawl, run: Crawl) -> bool:
 
 def _of_pages(crawl: Crawl, run: Crawl) -> bool:
     bodies = crawl.bodies is not Bodies.OFF and run.bodies is Bodies.OFF
-    return bodies or (crawl.texts and not run.texts)
+    return bodies or (crawl.texts and not run.texts) or (crawl.links and not run.links)
 
 
 def _of_others(crawl: Crawl, run: Crawl) -> bool:

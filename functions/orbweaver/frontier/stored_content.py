@@ -35,6 +35,7 @@ class Keeping:
 
     bodies: Bodies = Bodies.HTML
     texts: bool = False
+    links: bool = False
     redacted: tuple[str, ...] = ()
 
 

@@ -83,6 +83,16 @@ TEXTS = Table(
         *(Column(name=name) for name in ("title", "description", "language", "text", "markdown")),
     ),
 )
+# The links of pages, if a crawl stores them.
+LINKS = Table(
+    name="links",
+    columns=(
+        *ORIGIN[:3],
+        *(Column(name=name) for name in ("target_url", "spelling", "kind", "rel", "lang", "text")),
+        Column(name="position", type=Type.INTEGER),
+        *(Column(name=name) for name in ("fragment", "decision")),
+    ),
+)
 # Items that do not fit their rule. `item` is the extracted data as JSON.
 INVALID_ITEMS = Table(
     name="invalid_items",

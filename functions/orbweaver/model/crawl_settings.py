@@ -313,6 +313,10 @@ class CrawlSettings:
         "Whether to store the main text of pages, as text and Markdown.",
         "--text  store the main text of pages, as text and Markdown",
     )
+    links: bool = Setting(False, "records.links", editable=True).as_field(
+        "Whether to store the links of pages, for the table of links.",
+        "--links  store the links of pages, for the table of links",
+    )
     redacted: tuple[str, ...] = Setting((), "records.redact", "pii_kinds", editable=True).as_field(
         'Data to redact in pages before they are stored: "email" addresses, "phone" numbers.',
         "--redact  redact this in pages before they are stored; may be repeated",

@@ -93,6 +93,10 @@ class PageRecord:
         str | None, "why its scripts were run or not; empty: the crawl does not render (rendering)"
     ] = None
     h1: Annotated[int | None, "number of its h1 elements, at most 10"] = None
+    links_offset: Annotated[
+        int | None, "offset of the record of its links in body_key; empty: none (links)"
+    ] = None
+    links_length: Annotated[int | None, "compressed size of that record in bytes"] = None
     extracted: tuple[Item, ...] = field(default=(), metadata={"column": False})
 
 

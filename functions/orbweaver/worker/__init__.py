@@ -15,6 +15,7 @@ interfaces (ports) only. Each module calls only modules below it in this list.
     response_handling  read a response, and record or retry its URL
     page_outcome       decide how a URL ends by its response
     sitemap_handling   find and read sitemaps
+    page_links         links of a page or sitemap to store, with the crawl's decisions
     render_lane        send pages to workers with a browser, if this worker has none
     page_rendering     run a page's scripts
     rendering_choice   choose the pages to render

@@ -81,7 +81,7 @@ class BodyWriter:
         group = self._gathering.group(crawl_id, lambda: self._begin(crawl_id))
         places = {one.url: group.input.add(one) for one in kept}
         _, wrote = await self._gathering.outcome(group, self._is_full, self._write)
-        return places, wrote
+        return {url: group.input.final_place(place) for url, place in places.items()}, wrote
 
     def _begin(self, crawl_id: str) -> Segment:
         return Segment(crawl_id, self._clock.now_ms(), self._random)

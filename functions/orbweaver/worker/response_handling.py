@@ -25,7 +25,7 @@ from orbweaver.frontier.admission import (
     link_target,
 )
 from orbweaver.frontier.body_file import Kept, with_screenshot
-from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PageResult, Returning
+from orbweaver.frontier.pack_result import FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
@@ -43,6 +43,7 @@ from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.pacer import Turn
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext, page_record
+from orbweaver.worker.page_links import with_page_links
 from orbweaver.worker.page_outcome import Answered, UrlEnd, outcome_of
 from orbweaver.worker.page_reading import Costly, PageReading, Read, ReaderBusy, job_of
 from orbweaver.worker.shutdown import to_its_end
@@ -258,7 +259,7 @@ class ResponseHandler:
         if ended.follows and page is not None:
             onward = [one for part in found for one in part.admitted]
             found = (*found, await follow(context, target, page, self._bounds, onward))
-        record, kept = _recorded(context, target, ended.end, given, at_ms)
+        record, kept = _recorded(context, target, ended.end, given, at_ms, found)
         digest = None if given.reading is None else given.reading.digest
         await turn_after(() if page is None else page.links)
         self._kinds.learn(context.crawl, record, digest, redirected=target.hops > 0)
@@ -320,7 +321,12 @@ def _as_read(
 
 
 def _recorded(
-    context: PackContext, target: Target, end: answers.End, given: Answered, at_ms: int
+    context: PackContext,
+    target: Target,
+    end: answers.End,
+    given: Answered,
+    at_ms: int,
+    found: Sequence[FoundLinks],
 ) -> tuple[PageRecord, Kept | None]:
     answer, reading, why = given.answer, given.reading, given.why
     if end.outcome in (Outcome.SKIPPED, Outcome.FAILED):
@@ -338,6 +344,7 @@ def _recorded(
         record = with_items(record, reading.items)
         picture = answer.screenshot if isinstance(answer, Response) else None
         kept = with_screenshot(reading.kept, target.url, at_ms, picture)
+        kept = with_page_links(crawl, kept, record, page, found)
     return record if before is None else complete_unchanged(record, before), kept
 
 
@@ -384,8 +391,5 @@ async def _judged(
             refused[one].append(url)
             if one in LIFTABLE:
                 left.append(link_target(target, url, target.depth + 1))
-    return FoundLinks(
-        admitted=tuple(admitted),
-        refused=tuple((why, len(urls), tuple(urls[:SAMPLES_MAX])) for why, urls in refused.items()),
-        left=tuple(left),
-    )
+    whole = tuple((why, len(urls), tuple(urls)) for why, urls in refused.items())
+    return FoundLinks(admitted=tuple(admitted), refused=whole, left=tuple(left))

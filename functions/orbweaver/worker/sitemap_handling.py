@@ -15,7 +15,7 @@ from functools import partial
 
 from orbweaver.fetching.response_verdict import End, Read
 from orbweaver.frontier.admission import admit_child, admit_entry, admit_sitemap, hosts_for_sitemap
-from orbweaver.frontier.pack_result import SAMPLES_MAX, EndedPage, FoundLinks, PageResult, Returning
+from orbweaver.frontier.pack_result import EndedPage, FoundLinks, PageResult, Returning
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -27,6 +27,7 @@ from orbweaver.model.url import canonicalize, host_of
 from orbweaver.parsing.sitemap import Sitemap, read
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker.pack_context import PackContext, page_record
+from orbweaver.worker.page_links import with_sitemap_links
 
 _log = logging.getLogger(__name__)
 
@@ -126,12 +127,7 @@ class Sitemaps:
         """
         crawl = context.crawl
         part = await self._part(context, target, got.body)
-        hosts, bounds = hosts_for_sitemap(crawl, target), self._settings.bounds
-        judged: list[tuple[str, Target | Refusal]] = []
-        async for entries in slices(part.entries):
-            judged += [(one.url, admit_entry(crawl, one, target, hosts, bounds)) for one in entries]
-        async for children in slices(part.sitemaps):
-            judged += [(one.url, admit_child(crawl, one, target, hosts)) for one in children]
+        judged = await self._judged(crawl, target, part)
         found = (_found(judged, part.dropped),)
         await turn_after(judged)
         if part.more:
@@ -139,15 +135,34 @@ class Sitemaps:
             following = replace(target, first=part.listed, attempt=1, failed=None)
             return PageResult(end=Returning(target=following, delay_s=NEXT_PART_S), found=found)
         record = page_record(crawl.id, target, _end(part, got), at_ms, answer=answer)
-        return PageResult(end=EndedPage(record=replace(record, links=part.listed)), found=found)
+        record, kept = replace(record, links=part.listed), None
+        if crawl.links and part.usable:
+            if target.first:  # earlier parts had no record to which links could be added
+                whole = await self._part(context, replace(target, first=0), got.body, part.listed)
+                judged = await self._judged(crawl, target, whole)
+            kept = with_sitemap_links(crawl, record, judged)
+        return PageResult(end=EndedPage(record=record, kept=kept), found=found)
 
-    async def _part(self, context: PackContext, target: Target, body: bytes) -> Sitemap:
+    async def _judged(
+        self, crawl: Crawl, target: Target, part: Sitemap
+    ) -> list[tuple[str, Target | Refusal]]:
+        hosts, bounds = hosts_for_sitemap(crawl, target), self._settings.bounds
+        judged: list[tuple[str, Target | Refusal]] = []
+        async for entries in slices(part.entries):
+            judged += [(one.url, admit_entry(crawl, one, target, hosts, bounds)) for one in entries]
+        async for children in slices(part.sitemaps):
+            judged += [(one.url, admit_child(crawl, one, target, hosts)) for one in children]
+        return judged
+
+    async def _part(
+        self, context: PackContext, target: Target, body: bytes, count: int | None = None
+    ) -> Sitemap:
         reading = partial(
             read,
             body,
             target.url,
             first=target.first,
-            count=self._settings.worker.links_per_page_max,
+            count=count or self._settings.worker.links_per_page_max,
             tracking=context.crawl.removed_parameters,
         )
         if len(body) <= INLINE_BYTES_MAX and not body.startswith(b"\x1f\x8b"):
@@ -174,7 +189,7 @@ def _found(
         else:
             refused[one].append(url)
     cut = [(refusal, count, ()) for refusal, count in dropped.items()]
-    examples = [(why, len(urls), tuple(urls[:SAMPLES_MAX])) for why, urls in refused.items()]
+    examples = [(why, len(urls), tuple(urls)) for why, urls in refused.items()]
     return FoundLinks(admitted=tuple(admitted), refused=(*cut, *examples))
 
 

@@ -43,7 +43,7 @@ def test_every_option_of_crawl_reaches_plan() -> None:
         *("--header", "X-Key: k"),
         *("--cookies", "--proxies", "no", "--window", "0s", "--strip-parameter", "ref"),
         *("--keep-parameters", "--canonical", "--noindex", "skip", "--bodies", "all", "--text"),
-        *("--redact", "phone", "--redact", "email", "--render", "auto"),
+        *("--links", "--redact", "phone", "--redact", "email", "--render", "auto"),
         "--screenshot",
     ]
     parts = crawl_options.given(parse(["crawl", URL, *line]))
@@ -78,6 +78,7 @@ def test_every_option_of_crawl_reaches_plan() -> None:
         "noindex_skipped": True,
         "bodies": Bodies.ALL,
         "texts": True,
+        "links": True,
         "redacted": ("email", "phone"),
         "render": RenderMode.AUTO,
         "screenshots": True,

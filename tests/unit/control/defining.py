@@ -38,6 +38,7 @@ DOCUMENT: dict[str, Any] = {
         "noindex": "skip",
         "bodies": "all",
         "text": True,
+        "links": True,
         "redact": ["email", "phone"],
     },
     "render": {"mode": "auto", "rules": [{"match": "/c", "mode": "always"}]},

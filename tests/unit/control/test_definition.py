@@ -64,6 +64,7 @@ PLAN = CrawlSpec(
     noindex_skipped=True,
     bodies=Bodies.ALL,
     texts=True,
+    links=True,
     redacted=("email", "phone"),
     render=RenderMode.AUTO,
     render_rules=(RenderRule(match="/c", mode=RenderMode.ALWAYS),),

@@ -118,6 +118,7 @@ def test_unknown_table_is_one_problem_with_suggestion(table: str, said: str) -> 
         ("records.noindex", "drop", "give record or skip"),
         ("records.bodies", "alle", "'alle' does not fit: did you mean all? It takes off or html"),
         ("records.text", "yes", "give true or false"),
+        ("records.links", 1, "give true or false"),
         ("records.redact", "email", "give a list of texts"),
         ("records.redact", ["e-mail"], "give a list of email and phone"),
         ("schedule.every", 5, "5 does not fit: give a text in quotes"),

@@ -60,7 +60,7 @@ def test_editable_keys_are_limits_pace_patterns_and_rules() -> None:
         "scope",
     }
     assert "scope.links" not in EDITABLE
-    kept = {"records.bodies", "records.text", "records.redact"}
+    kept = {"records.bodies", "records.text", "records.links", "records.redact"}
     assert {path for path in EDITABLE if path.startswith("records.")} == kept
     assert {path for path in BY_PATH if path.startswith("limits.")} <= set(EDITABLE)
 

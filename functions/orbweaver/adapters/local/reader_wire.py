@@ -22,6 +22,7 @@ _ALLOWED = frozenset(
         ("orbweaver.worker.page_reading", "PageReading"),
         ("orbweaver.worker.page_reading", "ReadingStage"),
         ("orbweaver.parsing.page", "Page"),
+        ("orbweaver.parsing.link_rows", "LinkRows"),
         ("orbweaver.model.item", "Item"),
         ("orbweaver.frontier.body_file", "Kept"),
         ("orbweaver.adapters.local.reader_wire", "ReadingEnd"),
