@@ -300,6 +300,22 @@ def test_program_crawls_and_reads_results(site: Graph, folder: Path) -> None:
     assert "what page 7 has to say" in texts[f"{site.url}/7"]
 
 
+def test_query_of_guide_lists_broken_links_and_their_pages(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guide = (FUNCTIONS.parent / "docs" / "query.md").read_text()
+    sql = guide.partition("\n## Links\n")[2].partition("SELECT")[2].partition("```")[0]
+    pages = {"/0": graph.page("Home", ["/1", "/gone"]), "/1": graph.page("One", ["/0", "/gone"])}
+    with graph.serve_in_background(pages) as served:
+        line = ["crawl", f"{served.url}/0", "--delay", "0", "--links", "--out", "out"]
+        assert main.main(line) == 0
+    capsys.readouterr()
+    assert main.main(["query", "--from", "out", "--format", "json", f"SELECT {sql}"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["target_url"], row["status"], row["pages"]) == (f"{served.url}/gone", 404, 2)
+    assert row["a_page"] == f"{served.url}/0"
+
+
 async def test_async_program_steers_crawls(site: Graph, folder: Path) -> None:
     async with orbweaver.AsyncClient(store=folder / "store") as client:
         begun = await client.start(f"{site.url}/0", delay="0s", max_pages=30)

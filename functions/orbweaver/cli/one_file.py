@@ -28,7 +28,7 @@ from orbweaver.cli.export_files import (
 )
 from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END, columns_of, rows_below
 from orbweaver.frontier.retrying import closing
-from orbweaver.model.columns import CHANGES, INVALID_ITEMS, PAGES, TEXTS, items_folder
+from orbweaver.model.columns import CHANGES, INVALID_ITEMS, LINKS, PAGES, TEXTS, items_folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
 
-OTHERS = (TEXTS.name, CHANGES.name, INVALID_ITEMS.name)
+OTHERS = (TEXTS.name, LINKS.name, CHANGES.name, INVALID_ITEMS.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

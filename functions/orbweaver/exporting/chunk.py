@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,11 @@ from orbweaver.exporting.formats.hashed_file import FinishedFile
 from orbweaver.exporting.formats.warc import WarcWriter
 from orbweaver.exporting.manifest import File, path_of
 from orbweaver.exporting.run_state import ExportLimits, Unit, UnitProgress
+from orbweaver.frontier.link_table import read_links, redirect_row, table_rows
 from orbweaver.model.columns import (
     CHANGES,
     INVALID_ITEMS,
+    LINKS,
     ORIGIN,
     PAGES,
     TEXTS,
@@ -49,6 +51,7 @@ class ChunkTables:
     """
 
     def __init__(self, crawl_id: str, crawl: Crawl | None) -> None:
+        self.crawl = crawl
         self.name = crawl_id[:-RUN_CHARS] if crawl is None else crawl.name
         self._items: dict[str, Table] = {}
         if crawl is not None and crawl.items:
@@ -72,7 +75,7 @@ class ChunkTables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A page's record, text and stored response.
+    """A page's record, text, stored links and stored response.
 
     `shard` and `key` are the position of the record.
     """
@@ -81,6 +84,7 @@ class Row:
     key: str
     record: PageRecord
     text: Mapping[str, Any] | None = None
+    links: bytes | None = None
     answer: bytes | None = None
 
 
@@ -114,6 +118,8 @@ class Chunk:
                 self._put(table, item_row(record, item), cut)
         if row.text is not None:
             self._put(TEXTS, text_row(record, row.text), cut)
+        for link in link_rows(record, row.links, self._tables.crawl):
+            self._put(LINKS, link, cut)
         if row.answer is not None:
             if self._archive is None:
                 self._archive = self._workspace.archive(
@@ -220,6 +226,20 @@ def page_row(record: PageRecord) -> dict[str, Any]:
 def text_row(record: PageRecord, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of a page's text. `document` is the JSON of its stored text."""
     return _origin(record) | {name: document.get(name) for name in DOCUMENT}
+
+
+def link_rows(
+    record: PageRecord, member: bytes | None, crawl: Crawl | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a page's links. `member` is the record of its stored links."""
+    links = None if member is None else read_links(member, record.url)
+    if links is not None:
+        for row in table_rows(links):
+            yield row | _origin(record)
+    elif crawl is not None and crawl.links:
+        redirect = redirect_row(record, crawl)
+        if redirect is not None:
+            yield redirect | _origin(record)
 
 
 def item_row(record: PageRecord, item: Item) -> dict[str, Any]:

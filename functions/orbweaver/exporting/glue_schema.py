@@ -12,10 +12,19 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
-from orbweaver.model.columns import CHANGES, INVALID_ITEMS, PAGES, TEXTS, Column, Table, Type
+from orbweaver.model.columns import (
+    CHANGES,
+    INVALID_ITEMS,
+    LINKS,
+    PAGES,
+    TEXTS,
+    Column,
+    Table,
+    Type,
+)
 
 # Tables that every deployment has.
-TABLES = (PAGES, TEXTS, INVALID_ITEMS, CHANGES)
+TABLES = (PAGES, TEXTS, LINKS, INVALID_ITEMS, CHANGES)
 # Column of each table: the day of the export with the row. It is a text, so that `dt =
 # '2026-11-21'` has the same meaning in all engines.
 DAY = "dt"

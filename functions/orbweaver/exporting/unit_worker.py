@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -34,6 +34,7 @@ from orbweaver.exporting.run_state import (
 from orbweaver.exporting.runs import ExportRuns
 from orbweaver.frontier import warc
 from orbweaver.frontier.ports import Crawls, Pages
+from orbweaver.frontier.retrying import all_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Files
@@ -44,6 +45,9 @@ READ_AHEAD_ROWS = 500
 SHARDS_AHEAD = 4
 # The default limit of a body is 5 MiB.
 PARTS_AHEAD = 16
+# Links are read for this number of records at a time, or this size of links. A file has links of
+# many of them, and one request reads these together. Each request also reads the links between.
+LINKED_ROWS, LINKED_BYTES = 20_000, 32 * 2**20
 
 
 class Hold(Enum):
@@ -261,12 +265,15 @@ class RowReader:
         """Yield the rows of a unit in order, starting behind the position in `progress`."""
         asked: deque[asyncio.Task[Row]] = deque()
         try:
-            async with aclosing(self._records(scope, unit, progress, cut)) as records:
-                async for shard, key, record in records:
-                    if not asked and not _has_content(record, cut):
-                        yield Row(shard=shard, key=key, record=record)
+            async with (
+                aclosing(self._records(scope, unit, progress, cut)) as records,
+                aclosing(self._with_links(records, cut)) as rows,
+            ):
+                async for row in rows:
+                    if not asked and not _has_content(row.record, cut):
+                        yield row
                         continue
-                    asked.append(asyncio.create_task(self._row(shard, key, record, cut)))
+                    asked.append(asyncio.create_task(self._whole_row(row, cut)))
                     while len(asked) >= PARTS_AHEAD or (asked and asked[0].done()):
                         yield await asked.popleft()
             while asked:
@@ -278,14 +285,59 @@ class RowReader:
 
     # --- stored content of a page -----------------------------------------------------------
 
-    async def _row(self, shard: int, key: str, record: PageRecord, cut: ExportLimits) -> Row:
-        text = answer = None
+    async def _whole_row(self, row: Row, cut: ExportLimits) -> Row:
+        record, text, answer = row.record, None, None
         if cut.formats != (WARC,):
             text = await self._part(record, record.text_offset, record.text_length)
         if WARC in cut.formats:
             answer = await self._part(record, record.body_offset, record.body_length)
         document = None if text is None else _document(text)
-        return Row(shard=shard, key=key, record=record, text=document, answer=answer)
+        return replace(row, text=document, answer=answer)
+
+    async def _with_links(
+        self, records: AsyncGenerator[tuple[int, str, PageRecord], None], cut: ExportLimits
+    ) -> AsyncGenerator[Row, None]:
+        """Yield rows in order, with the stored links of their pages."""
+        wanted = cut.formats != (WARC,)
+        rows: list[Row] = []
+        size = 0
+        async for shard, key, record in records:
+            row = Row(shard=shard, key=key, record=record)
+            if not rows and not (wanted and record.links_length):
+                yield row
+                continue
+            rows.append(row)
+            size += record.links_length or 0
+            if len(rows) >= LINKED_ROWS or size >= LINKED_BYTES:
+                for one in await self._linked(rows):
+                    yield one
+                rows, size = [], 0
+        for one in await self._linked(rows):
+            yield one
+
+    async def _linked(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows with their links. All links that a file has for them take one request."""
+        spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for row in rows:
+            if (place := _links_place(row.record)) is not None:
+                spans[place[0]].append(place[1:])
+        found: dict[tuple[str, int, int], bytes] = {}
+
+        async def read(key: str, places: list[tuple[int, int]]) -> None:
+            first = min(offset for offset, _ in places)
+            length = max(offset + length for offset, length in places) - first
+            part = await self.store.call(lambda: self.bodies.cut(key, first, length))
+            # Links that have expired are omitted, as if they had never been stored.
+            for offset, size in places if part is not None else ():
+                found[key, offset, size] = (part or b"")[offset - first :][:size]
+
+        await all_of((read(key, places) for key, places in spans.items()), PARTS_AHEAD)
+        return [
+            row
+            if (place := _links_place(row.record)) is None
+            else replace(row, links=found.get(place))
+            for row in rows
+        ]
 
     async def _part(
         self, record: PageRecord, offset: int | None, length: int | None
@@ -332,6 +384,11 @@ class RowReader:
                     await inbox.give(key, record)
         finally:
             inbox.end()
+
+
+def _links_place(record: PageRecord) -> tuple[str, int, int] | None:
+    key, offset, length = record.body_key, record.links_offset, record.links_length
+    return None if key is None or offset is None or length is None else (key, offset, length)
 
 
 def _has_content(record: PageRecord, cut: ExportLimits) -> bool:

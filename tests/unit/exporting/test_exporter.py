@@ -14,11 +14,14 @@ import pytest
 from orbweaver.exporting.manifest import encode_manifest
 from orbweaver.extraction.extract import Field, ItemRule, ValueKind
 from orbweaver.frontier import warc
+from orbweaver.frontier.link_table import document_of
+from orbweaver.model.columns import LINKS
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.item import Item
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import COLUMNS
-from tests.memory import ManualClock, Moment
+from orbweaver.parsing.link_rows import LinkRows
+from tests.memory import ManualClock, MemoryFiles, Moment
 from tests.unit.export_stage import (
     CRAWL,
     DAY,
@@ -328,6 +331,47 @@ async def test_texts_are_read_from_stored_bodies() -> None:
     texts = rows_of(world.files, "texts")
     assert [row["url"] for row in texts] == [url for url in order if _number(url) < 40]
     assert all(row["text"] == f"text {_number(row['url'])}" for row in texts)
+
+
+async def test_links_are_read_once_per_file() -> None:
+    rows = LinkRows(kinds="ai", targets=("https://example.org/1", "https://a.example/"))
+    records: list[PageRecord] = []
+    files: dict[str, bytes] = {}
+    for file in range(3):
+        key = f"bodies/{CRAWL}/dt={DAY}/{file:032x}.warc.gz"
+        body = b"x" * 1_000
+        for number in range(file * 10, file * 10 + 10):
+            url = f"https://example.org/{number}"
+            member = warc.links_record(url, NOON_MS, document_of(rows, url))
+            place: dict[str, Any] = {
+                "links_offset": len(body),
+                "links_length": len(member),
+                "body_key": key,
+            }
+            records.append(page(number, **place))
+            body += member
+        files[key] = body
+    world = world_of(records, dict(files))
+    asked: list[tuple[str, int]] = []
+
+    class Counted(MemoryFiles):
+        async def cut(self, key: str, offset: int, length: int) -> bytes | None:
+            asked.append((key, length))
+            return await super().cut(key, offset, length)
+
+    manifest = await exported(world, files=Counted(world), part_rows_max=100)
+    assert manifest.rows == {"pages": 30, "links": 60}
+    assert sorted(asked) == [(key, len(body) - 1_000) for key, body in sorted(files.items())]
+    found = rows_of(world.files, "links")
+    order = [row["url"] for row in rows_of(world.files)]
+    assert [row["url"] for row in found] == [url for url in order for _ in range(2)]
+    assert [tuple(row) for row in found] == [tuple(one.name for one in LINKS.columns)] * 60
+    assert {(row["position"], row["kind"]) for row in found} == {(0, "a"), (1, "img")}
+    first = replace(records[0], links_length=9)
+    del world.files[str(records[29].body_key)]
+    store(world, [first])
+    again = await exported(world, part_rows_max=100)
+    assert again.rows == {"pages": 30, "links": 38}
 
 
 def _number(url: str) -> int:
