@@ -18,6 +18,8 @@ from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
 END = r"(?![\w/~%=&-]|[.?]+[\w/~%=&-])"
 # Columns with a page's text, which stays unchanged.
 PROSE = frozenset({"text", "markdown"})
+# Columns that only the table of links has.
+LINK_COLUMNS = frozenset({"target_url", "kind", "decision"})
 # Aliases, because a method below has the name `bytes`.
 Raw: TypeAlias = bytes
 BytesPattern: TypeAlias = "re.Pattern[bytes]"
@@ -82,6 +84,9 @@ class ErasureScope(UrlMatcher):
         None: nothing. The same object: the row contains no data in scope.
         """
         if self.url(row.get("url")) or self.run(row.get("crawl")):
+            return None
+        # The row of a link belongs to its target, too.
+        if row.keys() >= LINK_COLUMNS and self.url(row["target_url"]):
             return None
         cut: dict[str, Any] = {}
         for name, cell in row.items():

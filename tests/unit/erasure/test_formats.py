@@ -14,7 +14,9 @@ from orbweaver.exporting import formats
 from orbweaver.exporting.formats import erased, outcomes, writer
 from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc
-from orbweaver.model.columns import PAGES, TEXTS, Column, Type, item_table
+from orbweaver.frontier.link_table import document_of, read_links
+from orbweaver.model.columns import LINKS, PAGES, TEXTS, Column, Type, item_table
+from orbweaver.parsing.link_rows import LinkRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +48,14 @@ OTHER = "https://other.example/a"
 
 def page(url: str, **cells: Any) -> dict[str, Any]:
     return {"crawl": "c-1", "url": url, "outcome": "fetched", "fetched_at": 1, "depth": 0} | cells
+
+
+def link(url: str, target: str) -> dict[str, Any]:
+    return {"crawl": "c-1", "url": url, "fetched_at": 1, "target_url": target, "kind": "a"} | {
+        "text": "x",
+        "position": 0,
+        "decision": "followed",
+    }
 
 
 ROWS: dict[str, tuple[Table, Sequence[Mapping[str, Any]]]] = {
@@ -84,6 +94,10 @@ ROWS: dict[str, tuple[Table, Sequence[Mapping[str, Any]]]] = {
         ],
     ),
     "prose": (TEXTS, [{"crawl": "c-1", "url": OTHER, "fetched_at": 1, "text": f"see {URL} there"}]),
+    "links": (
+        LINKS,
+        [link(OTHER, URL), link(OTHER, f"{OTHER}b"), link(URL, OTHER), link(OTHER, f"{URL}0")],
+    ),
     "nothing": (PAGES, [page(OTHER), page(f"{OTHER}b")]),
 }
 
@@ -116,6 +130,12 @@ def test_rest_equals_file_written_without_erased_rows(
     assert (found.body or before) == file_of(name, table, left, tmp_path)
     assert (found.body is None) == (left == list(given))
     assert found.gone.get("rows", 0) == len(given) - len(left)
+
+
+def test_link_to_erased_url_has_no_row() -> None:
+    _, rows = ROWS["links"]
+    left = [row for row in rows if SCOPE["url"].row_left(row) is not None]
+    assert [row["target_url"] for row in left] == [f"{OTHER}b", f"{URL}0"]
 
 
 class Asked(ErasureScope):
@@ -257,3 +277,26 @@ def test_screenshot_is_erased_with_its_body(name: str, gone: int) -> None:
     urls = [url for url, _ in pages[1 + gone :]]
     assert [one.url for one in left if one.type == "resource"] == urls
     assert [one.url for one in left if one.type == "response"] == urls
+
+
+@pytest.mark.parametrize("which", SCOPE)
+def test_stored_links_lose_erased_targets_and_keep_their_length(which: str) -> None:
+    targets = (URL, f"{OTHER}b", f"{URL}0", "https://example.org/")
+    rows = LinkRows(kinds="aaia", targets=targets, texts=("x", "y", None, ""))
+    pages = ("https://example.org/list", OTHER, URL)
+    made = [warc.links_record(url, 0, document_of(rows, url)) for url in pages]
+    found = erased("one.warc.gz", b"".join(made), SCOPE[which])
+    assert found.body is not None
+    members = list(warc.members(found.body))
+    assert [member.length for member in members] == list(map(len, made))
+    left = [
+        read_links(found.body[one.offset :][: one.length], pages[place])
+        for place, one in enumerate(members)
+    ]
+    kept = {
+        "url": [targets[1:], targets[1:], None],
+        "mentions": [targets[1:], targets[1:], None],
+        "host": [None, targets[1:2], None],
+    }[which]
+    assert [one and one.targets for one in left] == kept
+    assert erased("one.warc.gz", found.body, SCOPE[which]).body is None

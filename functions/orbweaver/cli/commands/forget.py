@@ -36,6 +36,7 @@ WORDS = {
     "bodies": "bodies",
     "texts": "texts",
     "screenshots": "screenshots",
+    "links": "lists of links, of its pages or changed",
     "claim_files": "files of digests of claims, removed",
     "segments": "files of stored pages, changed or removed",
     "export_files": "exported files, changed or removed",

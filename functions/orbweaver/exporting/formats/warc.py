@@ -25,6 +25,7 @@ from orbweaver.exporting.formats.hashed_file import (
     HashedFile,
     lines_left,
 )
+from orbweaver.frontier.link_table import member_without
 from orbweaver.frontier.warc import (
     CR_LF,
     GZIP_WBITS,
@@ -159,7 +160,7 @@ def _head(member: bytes) -> dict[str, str]:
 # --- erasing -------------------------------------------------------------------------------------
 
 
-_GONE = {"conversion": "texts", "resource": "screenshots"}
+_GONE = {"conversion": "texts", "resource": "screenshots", "metadata": "links"}
 
 
 def erased(body: bytes, scope: ErasureFilter) -> Erased:
@@ -175,6 +176,13 @@ def erased(body: bytes, scope: ErasureFilter) -> Erased:
         if is_tombstone(record):
             continue
         mentioned = not scope.url(record.url) and scope.bytes(record.payload)
+        if record.type == "metadata" and not scope.url(record.url):
+            # The row of a link belongs to its target, too. The other rows of the page remain.
+            left = member_without(record, member.length, scope.url)
+            if left is not None:
+                kept[member.offset : member.offset + member.length] = left
+                gone["links"] += 1
+                continue
         pictured = record.type == "resource" and record.url in pages
         if scope.url(record.url) or pictured or (mentioned and scope.mentions):
             pages.add(record.url)
