@@ -81,6 +81,7 @@ def _table() -> bytes:
 
 
 _TEXTS: dict[str, Any] = {"texts": True}
+_LINKS: dict[str, Any] = {"links": True}
 _REDACTED: dict[str, Any] = {"redacted": ("email", "phone")}
 
 ATTACKS = (
@@ -136,6 +137,9 @@ ATTACKS = (
     Attack(name="texts-lists", body=lambda: repeated(b"<ul><li>x", 60_000), crawl=_TEXTS),
     Attack(name="texts-quotes", body=lambda: b"<blockquote>" * 20 + b"<p>x</p>" * 7_000,
            crawl=_TEXTS),
+    Attack(name="rows-images", body=lambda: numbered("<img src={}>", 100_000), crawl=_LINKS),
+    Attack(name="rows-open-link", body=lambda: b"<a href=x>" + repeated(b"<img src=y>text "),
+           crawl=_LINKS),
     Attack(name="phones", body=lambda: repeated(b"tel:+"), crawl=_REDACTED),
     Attack(name="digits", body=lambda: repeated(b"+49 30 123456 "), crawl=_REDACTED),
     Attack(name="addresses", body=lambda: repeated(b"a@b.cc "), crawl=_REDACTED),

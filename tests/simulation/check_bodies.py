@@ -6,7 +6,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier import warc
-from orbweaver.model.outcome import Outcome
+from orbweaver.frontier.link_table import read_links
+from orbweaver.model.outcome import Outcome, Reason
 from tests.simulation.check_web import Violation
 
 if TYPE_CHECKING:
@@ -31,7 +32,13 @@ def _problem(world: World, record: PageRecord) -> str | None:
         return "is not stored" if record.outcome is Outcome.FETCHED else None
     if f"/{record.crawl}/" not in record.body_key and record.outcome is Outcome.FETCHED:
         return f"is stored with another crawl, in {record.body_key}"
-    begin, length = record.body_offset or 0, record.body_length or 0
+    if record.links_offset is not None:
+        member = world.files.get(record.body_key, b"")[record.links_offset :]
+        if read_links(member[: record.links_length or 0], record.url) is None:
+            return "has links that cannot be read"
+    if record.body_offset is None:
+        return None if record.reason is Reason.SITEMAP else "has no body"
+    begin, length = record.body_offset, record.body_length or 0
     try:
         found = warc.read(world.files[record.body_key][begin : begin + length])
         same = sha256(found.body()).hexdigest() == record.sha256

@@ -21,6 +21,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.chunk import page_row
+from orbweaver.model.columns import PAGES
 from tests.simulation.tables import line_of
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ class Watch:
             if rows != file["rows"]:
                 return f"{file['path']} has {rows} rows, not {file['rows']}"
             total[file["format"]] += rows
-        if any(rows != manifest["rows"]["pages"] for rows in total.values()):
+        if any(rows != sum(manifest["rows"].values()) for rows in total.values()):
             return f"{dict(total)} rows are not {manifest['rows']}"
         return None if manifest["day"] == day else f"{day} is said to be {manifest['day']}"
 
@@ -283,7 +284,7 @@ class Watch:
         return lines
 
     def _rows(self, manifest: bytes) -> dict[str, list[bytes]]:
-        """Read the rows of a manifest's files, by format."""
+        """Read the page rows of a manifest's files, by format."""
         found: dict[str, list[bytes]] = {}
         for name, body in self._bodies(manifest):
             found.setdefault(name, []).extend(body.splitlines(keepends=True))
@@ -291,7 +292,8 @@ class Watch:
 
     def _bodies(self, manifest: bytes) -> Iterable[tuple[str, bytes]]:
         for file in json.loads(manifest)["files"]:
-            yield file["format"], self._world.files[f"exports/{file['path']}"]
+            if file["table"] == PAGES.name:
+                yield file["format"], self._world.files[f"exports/{file['path']}"]
 
     def _digest(self, body: bytes) -> str:
         if body not in self._digests:

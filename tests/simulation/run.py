@@ -148,6 +148,7 @@ async def _person(cloud: Cloud, plan: CrawlPlan, runs: list[tuple[CrawlPlan, str
         **plan.limits,
         rules=plan.rules,
         render=plan.render,
+        links=plan.resumable,
         user_agent=f"sim/1.0 (+{crawl_id})",
     )
     if plan.goes_on:
