@@ -108,7 +108,7 @@ async def test_texts_of_links_are_redacted() -> None:
 async def test_sitemap_read_in_parts_has_all_rows() -> None:
     pages = [f"{SITE}/{number}" for number in range(12)]
     plan = replace(NAMED, links=True)
-    parts = Settings(links_per_page_max=5)
+    parts = Settings.of(links_per_page_max=5)
     far = "https://other.example/"
     stage = await crawl({"/sitemap.xml": urlset(*pages, far)}, plan, settings=parts)
     rows = rows_of(stage, MAP, plan)
