@@ -341,7 +341,7 @@ class Control(CrawlQueries):
 _FIX = {
     State.RUNNING: "pause it or cancel it",
     State.PAUSED: "resume it or cancel it",
-    State.STOPPING: "it ends when its queue is empty",
+    State.STOPPING: "it ends within about a minute",
     State.FINISHED: "start it again",
 }
 

@@ -1,8 +1,8 @@
 """Define the journal (redo log) of a pack, a message with up to 25 URLs.
 
-The first delivery of a pack requests its URLs and writes the journal. Every later delivery claims,
-stores and commits the values of the journal. The ledger (commit record) states which links the pack
-has claimed. Journal and ledger together determine the packs to send (outbox).
+A delivery that finds no journal requests the URLs of the pack and writes one. Each delivery then
+claims, stores and commits the values of the stored journal. The ledger (commit record) states which
+links the pack has claimed. Journal and ledger together determine the packs to send (outbox).
 """
 
 from __future__ import annotations

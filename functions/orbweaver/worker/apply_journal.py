@@ -128,12 +128,13 @@ class JournalApplier:
         ledger = await self._commit(crawl, pack_id, journal, won)
         await turn_after(won)
         kept = {journal.candidates[place].url for place in ledger.children} if ledger else set()
-        # Release only claims of this pack that its ledger excludes, and only after the commit.
+        # Release only claims of this pack that its ledger excludes, and only after the commit. If
+        # the crawl has ended, there is no ledger, and all of them are released.
         given_back = won - kept
         surplus = [target.url for target in journal.candidates if target.url in given_back]
         if surplus:
             await self._frontier.release(claimer, surplus)
-        if surplus and journal.surplus_band is None:
+        if surplus and ledger is not None and journal.surplus_band is None:
             await self.samples.keep(crawl, {Refusal.BUDGET: tuple(map(redacted, surplus[:3]))})
         if journal.unasked:
             await self._frontier.abandon(crawl, journal.unasked)
@@ -164,7 +165,10 @@ class JournalApplier:
     async def drop(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal | None
     ) -> None:
-        """Let other runs claim the URLs of a message that arrived after its crawl's end."""
+        """Let other runs claim the URLs of a message whose crawl ended before its commit.
+
+        The message arrived after the end, or its pack was visited meanwhile.
+        """
         if journal is not None and journal.candidates:
             claimer = claimer_of(crawl, message.id, journal.at_ms)
             urls = [target.url for target in journal.candidates]
@@ -273,7 +277,10 @@ class JournalApplier:
         return True
 
     async def _dead(self, crawl: Crawl) -> int:
-        """Return the number of the crawl's URLs that are in dead letters."""
+        """Return the number of the crawl's URLs that workers have dead-lettered.
+
+        A redrive does not lower it. Dead letters that SQS moved are not included.
+        """
         return (await self._crawls.learned(crawl.id)).get(DEAD, 0)
 
     async def send_promising(self, crawl_id: str) -> None:

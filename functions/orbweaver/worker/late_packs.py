@@ -53,8 +53,8 @@ class LatePacks:
         """Send the first packs of deferred links. Return False if the caller must check again.
 
         Sends `count` packs with a band (rank) of at most `band_max`. Then it sends further packs,
-        up to `unknown` in all, with a band of at most DOUBTFUL. It sends none if a pack is in
-        flight. With `since_ms`, it sends none if a worker has sent a pack since then.
+        up to `unknown` in all, with a band of at most DOUBTFUL. It sends none if one of these was
+        sent in the last minute. With `since_ms`, it sends none if one was sent since then.
         """
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.first_places(crawl.id, LANE, max(count, unknown))

@@ -1,7 +1,8 @@
 """Process one pack (message with up to 25 URLs) from the step that earlier deliveries reached.
 
-The steps are: recall, admit, visit, store content, journal, settle (docs/protocol.md). If a pack of
-one URL is delivered again without a journal (stored result), it may have killed its worker.
+worker/batch.py has recalled what earlier deliveries stored. The steps here are: admit, visit, store
+content, write the journal (stored result), carry it out. docs/protocol.md explains their order. If
+a pack of one URL is delivered again without a journal, it may have killed its worker.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Each copy of a message can be requeued and copied again. A journal merges the copies into one
-# pack.
+# A pack can be requeued without a journal this number of times. After that, it stores a journal,
+# which merges all copies of its message into one pack.
 REQUEUES_MAX = 8
 
 
@@ -265,7 +266,8 @@ class PackProcessor:
         """Carry out the journal that a pack stored first. This delivery's journal has `own_at_ms`.
 
         Another delivery may have stored its journal first. It may also have committed the journal
-        and released claims.
+        and released claims. For seeds, both journals have the time of the message, and carrying
+        out the same journal twice is harmless.
         """
         if journal.at_ms != own_at_ms:
             known = (await self._packs.recall([message.id])).get(message.id, Recalled())
@@ -459,7 +461,7 @@ class PackProcessor:
         crawl = await self._with_rule(crawl)
         backlog_place = place_of_message(message)
         ledger = await self._applier.apply(crawl, message.id, journal, backlog_place, round_)
-        if ledger is None:
+        if ledger is None:  # the crawl has ended
             if backlog_place.place:
                 await self._applier.drop(crawl, message, None)
             return Done()

@@ -28,7 +28,7 @@ def test_pause_resume_and_cancel_print_state_and_next_step(stage: Stage) -> None
     assert stage.run("cancel other") == 0
     assert stage.world.crawls["other-20261121-090002"].state is State.STOPPING
     assert stage.run("resume other") == 2
-    assert "is stopping: it ends when its queue is empty" in stage.noted
+    assert "is stopping: it ends within about a minute" in stage.noted
 
 
 def test_local_up_down_and_status_show_parts_and_address(stage: Stage) -> None:

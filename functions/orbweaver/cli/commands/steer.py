@@ -33,7 +33,7 @@ EXTRACTOR = "extractor"
 THEN = {
     "pause": "packs in flight finish; `orbweaver resume {id}` continues it",
     "resume": "it continues: `orbweaver status {id} --watch`",
-    "cancel": "it ends when its queue is empty: `orbweaver status {id} --watch`",
+    "cancel": "it ends within about a minute: `orbweaver status {id} --watch`",
 }
 
 
