@@ -137,9 +137,12 @@ def test_crawl_without_links_lists_checks_as_not_run(desk: Desk) -> None:
     assert findings(report, "present") == {("broken-url", at("/"), at("/gone"))}
     needs = [one.name for one in checks().values() if Need.LINKS in one.needs]
     assert {one: not_run(report)[one] for one in needs} == dict.fromkeys(
-        needs, "the crawl kept no links: crawl again with --links"
+        needs, "the crawl kept no links: crawl again with --links --window 0s"
     )
-    assert not_run(report)["thin-page"] == "the crawl kept no texts: crawl again with --text"
+    assert (
+        not_run(report)["thin-page"]
+        == "the crawl kept no texts: crawl again with --text --window 0s"
+    )
     assert desk.run("audit --from runs") == 0
     assert "broken-link" in desk.said.partition("checks that did not run")[2]
 
@@ -190,15 +193,18 @@ def test_check_without_earlier_result_is_uncompared(desk: Desk) -> None:
 # --- runs -----------------------------------------------------------------------------------------
 
 
-def test_continued_run_is_audited_with_earlier_run(desk: Desk) -> None:
+@pytest.mark.parametrize("later", ["docs-2", "docs-1-retry1"])
+def test_continued_run_is_audited_with_earlier_run(desk: Desk, later: str) -> None:
     first = small({"path": "/a", "title": None}, {"path": "/b", "title": None})
     rest = Site(number=50)
+    if "retry" in later:  # it also requests the first page
+        rest.page("/", depth=0, linked=False)
     rest.page("/b")
     rest.page("/c", title=None)
     put_run(desk, first, "docs-1")
-    put_run(desk, rest, "docs-2")
+    put_run(desk, rest, later)
     report = report_of(desk, "docs")
-    assert report["crawl"] == "docs-2"
+    assert report["crawl"] == later
     named = {row for row in findings(report, "present") if row[0] == "missing-title"}
     assert named == {("missing-title", at(path), None) for path in ("/a", "/c")}
 

@@ -122,13 +122,13 @@ class Auditor:
         self._do(script("pages"))
         self._unmet = {}
         if not self._has_rows("links"):
-            said = "the crawl kept no links: crawl again with --links"
+            said = "the crawl kept no links: crawl again with --links --window 0s"
             self._unmet |= dict.fromkeys((Need.LINKS, Need.SITEMAPS, Need.COMPLETE), said)
         else:
             self._do(script("links"))
             self._unmet |= self._unmet_by_links()
         if not self._has_rows("texts"):
-            self._unmet[Need.TEXTS] = "the crawl kept no texts: crawl again with --text"
+            self._unmet[Need.TEXTS] = "the crawl kept no texts: crawl again with --text --window 0s"
         else:
             self._do(script("texts"))
         if not self.redirects:

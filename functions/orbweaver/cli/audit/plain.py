@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from orbweaver.cli import text
@@ -36,8 +37,11 @@ def _lines(report: AuditReport) -> Iterator[str]:
         yield from text.table(rows, right=[0], indent=2)
     if report.not_run:
         yield from ("", "checks that did not run")
-        checks = [(one.check.name, one.why_not or "") for one in report.not_run]
-        yield from text.table(checks, indent=2)
+        by_reason: defaultdict[str, list[str]] = defaultdict(list)
+        for result in report.not_run:
+            by_reason[result.why_not or ""].append(result.check.name)
+        for reason, checks in by_reason.items():
+            yield from (f"  {reason}", f"    {', '.join(checks)}")
     clean = sum(not one.faults for one in report.run)
     yield from ("", f"{text.plural(clean, 'check')} found nothing")
 

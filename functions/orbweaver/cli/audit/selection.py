@@ -11,9 +11,12 @@ from orbweaver.cli.query.tables import Export
 
 # Maximum number of runs in a message.
 SHOWN = 5
-# Runs in the order of their first request. A run without a first page continues an earlier one.
+# Runs in the order of their first request. A run without a first page, and a run of `--refetch` or
+# `retry`, continue an earlier one.
 _RUNS = """
-SELECT crawl, bool_or(depth = 0 AND outcome IN ('fetched', 'unchanged', 'redirected')) AS whole
+SELECT crawl,
+       bool_or(depth = 0 AND outcome IN ('fetched', 'unchanged', 'redirected'))
+         AND NOT regexp_matches(crawl, '-[0-9]+-retry[0-9]+$') AS whole
 FROM pages
 GROUP BY crawl
 ORDER BY min(fetched_at), crawl

@@ -42,7 +42,9 @@ from orbweaver.model.settings import workers_for
 from orbweaver.model.url import host_of
 
 AWS = "aws"
-NOTHING_LACKS = "no page of earlier runs lacks its text or body: there is nothing to request"
+NOTHING_LACKS = (
+    "no page of earlier runs lacks content that is wanted now: there is nothing to request"
+)
 
 
 @dataclass(slots=True)
@@ -347,9 +349,9 @@ async def _say_continued(session: Session, begun: Crawl, say: Callable[[str], No
 
 
 def _lacking(pages: int) -> str:
-    """Format the number of pages of earlier runs without a text or body."""
+    """Format the number of pages of earlier runs without a text, a body or links."""
     lack = "lacks" if pages == 1 else "lack"
-    what = "the text or bodies that are wanted now"
+    what = "texts, bodies or links that are wanted now"
     return f"{text.plural(pages, 'page')} of earlier runs {lack} {what}"
 
 
