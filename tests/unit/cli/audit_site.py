@@ -249,6 +249,7 @@ def faults() -> list[Fault]:
     return [
         used("broken-link", 110, "/gone/1", "a"),
         used("broken-link", 111, "/gone/2", "area"),
+        *(used("broken-link", 158, f"/gone/{kind}", kind) for kind in ("next", "refresh")),
         ended("server-error", "/fails/1", "http_server_error", status=500, error="HTTP 500"),
         ended("server-error", "/fails/2", "http_server_error", linked=True, error="HTTP 503"),
         ended("certificate-error", "/tls", "tls", error="expired"),

@@ -4,8 +4,13 @@
 -- needs: links
 WITH pair AS (
   SELECT link.source, link.target, min(link.text) AS text
-  FROM link JOIN page ON link.target = page.id
-  WHERE link.kind IN ('a', 'area', 'iframe') AND page.broken
+  FROM link
+  JOIN page AS source ON link.source = source.id
+  JOIN page ON link.target = page.id
+  WHERE page.broken
+    AND (link.kind IN ('a', 'area', 'iframe', 'next', 'prev', 'amphtml', 'alternate')
+         -- A refresh that redirects is a broken redirect.
+         OR (link.kind = 'refresh' AND source.leads_to IS NULL))
   GROUP BY ALL
 )
 SELECT source.url, target.url AS target,
