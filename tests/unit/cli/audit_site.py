@@ -10,6 +10,7 @@ from typing import Any, Self, TypeAlias
 from orbweaver.cli.audit.judgement import JUDGED, LIMITS
 from orbweaver.model.columns import ORIGIN, PAGES, TEXTS, Column, Table, Type
 from orbweaver.model.outcome import Reason
+from orbweaver.parsing.link_rows import SPELLING_CHARS_MAX
 from tests.unit.cli.exports import NOON_MS, Rows
 
 OURS = frozenset(Reason) - JUDGED
@@ -130,6 +131,8 @@ def clean_site() -> Site:
     for number in range(0, 100, 2):
         for one, other in ((number, number + 1), (number + 1, number), (number, number)):
             site.link(f"/p/{one}", f"/p/{other}", "hreflang", lang="de" if other % 2 else "en-GB")
+    too_long = f"https://other.example/{LETTERS * 100}"[:SPELLING_CHARS_MAX]
+    site.link("/", too_long, decision="invalid")
     site.bare("/file.pdf", "content_type", status=200, linked=True)
     for place, reason in enumerate(sorted(OURS - LIMITS - {Reason.ROBOTS})):
         path = f"/ours/{reason}"
