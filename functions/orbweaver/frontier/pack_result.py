@@ -34,7 +34,7 @@ SAMPLES_MAX = 5
 class FoundLinks:
     """Found links: admitted, refused (reason, count, URLs), and left for later runs.
 
-    A reason has samples of its URLs if the parser refused them, else all URLs.
+    A reason has samples of its URLs, or all URLs if the crawl stores links and has refused them.
     `reopened` are URLs whose claims were just abandoned, so that caches of claims are outdated.
     `past` names packs of an earlier run that must be read next, for links that they left out.
     """

@@ -25,7 +25,7 @@ from orbweaver.frontier.admission import (
     link_target,
 )
 from orbweaver.frontier.body_file import Kept, with_screenshot
-from orbweaver.frontier.pack_result import FoundLinks, PageResult, Returning
+from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
@@ -391,5 +391,10 @@ async def _judged(
             refused[one].append(url)
             if one in LIFTABLE:
                 left.append(link_target(target, url, target.depth + 1))
-    whole = tuple((why, len(urls), tuple(urls)) for why, urls in refused.items())
-    return FoundLinks(admitted=tuple(admitted), refused=whole, left=tuple(left))
+    # The table of links needs the reason of each link. Counters need only examples.
+    named = None if context.crawl.links else SAMPLES_MAX
+    return FoundLinks(
+        admitted=tuple(admitted),
+        refused=tuple((why, len(urls), tuple(urls[:named])) for why, urls in refused.items()),
+        left=tuple(left),
+    )
