@@ -135,6 +135,13 @@ def test_tombstone_keeps_offsets_of_later_records() -> None:
 NEGATIVE = b"WARC/1.1\r\nWARC-Type: x\r\nContent-Length: -4\r\n\r\nab\r\n\r\n\r\n\r\n"
 
 
+@pytest.mark.parametrize("text", ["a\tb\n", 'a"\\n', "\x00\x1f\x7f", "\u00e4\u2028", "a"])
+def test_long_text_is_escaped_in_links(text: str) -> None:
+    document = {"v": 1, "targets": text * 300, "rel": {text: [1]}, "texts": text}
+    stored = warc.links_record("https://example.org/", 0, document)
+    assert json.loads(warc.read(stored).payload) == document
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
