@@ -234,8 +234,9 @@ def link_rows(
     """Yield the rows of a page's links. `member` is the record of its stored links."""
     links = None if member is None else read_links(member, record.url)
     if links is not None:
+        origin = _origin(record)
         for row in table_rows(links):
-            yield row | _origin(record)
+            yield row | origin
     elif crawl is not None and crawl.links:
         redirect = redirect_row(record, crawl)
         if redirect is not None:

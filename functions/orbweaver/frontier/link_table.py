@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from orbweaver.frontier import warc
 from orbweaver.frontier.admission import admit_redirect
@@ -39,8 +39,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
 _NAMES = MappingProxyType({letter: kind for kind, letter in KINDS.items()})
 # Name of each mostly empty column in the stored form, and in the table.
 _MARKED = MappingProxyType(
-    {"rel": "rel", "lang": "lang", "fragments": "fragment", "spellings": "spelling"}
-    | {"decisions": "decision"}
+    {"rel": "rel", "lang": "lang", "spellings": "spelling", "decisions": "decision"}
 )
 _REDIRECTS = MappingProxyType(
     {Reason.REFRESH: "refresh", Reason.CANONICAL: "canonical", Reason.REDIRECT: "redirect"}
@@ -54,15 +53,22 @@ def decision_of(refusal: Refusal) -> str:
 
 def document_of(rows: LinkRows, url: str) -> dict[str, Any]:
     """Return the stored form of the links of the page `url`."""
-    origin = host_of(url)
-    start, length = f"{origin}/", len(origin)
-    targets = [one[length:] if one.startswith(start) else one for one in rows.targets]
-    for place in rows.decisions.get(INVALID, ()):
-        targets[place] = rows.targets[place]
-    document = {"v": VERSION, "kinds": rows.kinds, "targets": "\n".join(targets)}
+    # Replacing in the joined text takes a third of the time of a loop.
+    lines, origin = "\n" + "\n".join(rows.targets), host_of(url)
+    targets = lines.replace(f"\n{origin}/", "\n/")[1:]
+    if INVALID in rows.decisions:
+        paths = targets.split("\n")
+        for place in rows.decisions[INVALID]:
+            paths[place] = rows.targets[place]
+        targets = "\n".join(paths)
+    document = {"v": VERSION, "kinds": rows.kinds, "targets": targets}
     if rows.texts:
-        texts = [NO_TEXT if text is None else text for text in rows.texts]
-        document["texts"] = "\n".join(texts)
+        texts = rows.texts
+        if None in texts:
+            texts = tuple(NO_TEXT if text is None else text for text in texts)
+        document["texts"] = "\n".join(cast("tuple[str, ...]", texts))
+    if rows.fragments:
+        document["fragments"] = "\n".join([fragment or "" for fragment in rows.fragments])
     return document | {name: found for name in _MARKED if (found := getattr(rows, name))}
 
 
@@ -81,9 +87,13 @@ def rows_in(document: Mapping[str, Any], url: str) -> LinkRows:
     if "texts" in document and kinds:
         found = document["texts"].split("\n")
         texts = tuple(None if text == NO_TEXT else text for text in found)
-    if len(targets) != len(kinds) or len(texts) not in (0, len(kinds)):
+    fragments: tuple[str | None, ...] = ()
+    if "fragments" in document and kinds:
+        fragments = tuple(one or None for one in document["fragments"].split("\n"))
+    lengths = {len(targets), len(texts) or len(kinds), len(fragments) or len(kinds)}
+    if lengths != {len(kinds)}:
         raise ValueError("columns of links differ in length")
-    return LinkRows(kinds=kinds, targets=targets, texts=texts, **marks)
+    return LinkRows(kinds=kinds, targets=targets, texts=texts, fragments=fragments, **marks)
 
 
 def table_rows(rows: LinkRows) -> Iterator[dict[str, Any]]:
@@ -93,6 +103,9 @@ def table_rows(rows: LinkRows) -> Iterator[dict[str, Any]]:
         for value, places in getattr(rows, name).items():
             for place in places:
                 marked[place][column] = value
+    for place, fragment in enumerate(rows.fragments):
+        if fragment is not None:
+            marked[place]["fragment"] = fragment
     for place, (letter, target) in enumerate(zip(rows.kinds, rows.targets, strict=True)):
         yield {
             "target_url": target,

@@ -128,10 +128,10 @@ def _skipped(kept: str, hiding: str) -> str:
         | <(?![a-zA-Z!?/])(?:<(?=<))*+ ) )*+ [^<]*+"""
 
 
-def _kept(kept: str) -> str:
-    """Return a pattern of a tag to keep, or a title."""
+def _kept(kept: str, behind: str = ">") -> str:
+    """Return a pattern of a tag to keep, or a title. `behind` matches the usual end of a tag."""
     return rf"""(<{_any_name(kept)}{_NAMES} (?:{_VALUE} {_NAMES}){{0,{_VALUES_MAX}}}+)
-            (?: > | (?=([\x00-\xff])) {_INSIDE} > )
+            (?: {behind} | (?=([\x00-\xff])) {_INSIDE} > )
         | ({_element("title")} (?:</[tT][iI][tT][lL][eE])?+) [^>]*+ >?+"""
 
 
@@ -141,13 +141,17 @@ _OUTLINE = f"{_skipped(_KEPT, HIDING)} (?: {_kept(_KEPT)} | {_END} )"
 # With rows, the skipped part is matched too, because it has the text of links. Scripts and inline
 # frames hide markup, but their tags are kept.
 _HIDING_ROWS = HIDING.replace(_RAW_ELEMENT, _raw_elements(without="script iframe"))
-_ROWS_OUTLINE = rf"""({_skipped(_KEPT_ROWS, _HIDING_ROWS)}) (?: {_kept(_KEPT_ROWS)}
+# Most links have text in one piece, perhaps with tags around it. It is matched with the link's tag.
+_LINK_TEXT_BYTES_MAX = 4_000
+_AROUND = _any_name("b cite code em i span strong")
+_LINK_TEXT = rf"""> (?: (?:<{_AROUND}{_FEW_ATTRIBUTES})*+ ([^<]{{0,{_LINK_TEXT_BYTES_MAX}}}+)
+    (?:</{_AROUND}[^>]*+>)*+ (</[aA]){NAME_END} )?+"""
+_ROWS_OUTLINE = rf"""({_skipped(_KEPT_ROWS, _HIDING_ROWS)}) (?: {_kept(_KEPT_ROWS, _LINK_TEXT)}
     | (<{_any_name("script")}{_INSIDE}) > (?: [^<]++ | {_ESCAPED} <(?!/{_SCRIPT}) )*+
     | (<{_any_name("iframe")}{_INSIDE}) > (?: [^<]++ | <(?!/{_any_name("iframe")}) )*+
     | {_END} )"""
 _A_END = re.compile(rb"</[aA](?=[\t\n\f\r />])")
 _TAG = re.compile(rb"<[^>]*>?")
-_LINK_TEXT_BYTES_MAX = 4_000
 _LINK_BEGINS = frozenset(
     name + end for name in (b"a", b"A") for end in (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b"")
 )
@@ -230,23 +234,24 @@ def outline_with_rows(html: bytes) -> tuple[bytes, int]:
     renames = _XLINK in html
     pieces: list[bytes] = []
     in_link = False
-    for skipped, tag, more, title, script, iframe in compiled(_ROWS_OUTLINE).findall(html):
+    for found in compiled(_ROWS_OUTLINE).findall(html):
+        skipped, tag, words, end, more, title, script, iframe = found
         if in_link:
-            end = skipped.find(b"</a>")
-            if 0 <= end < _LINK_TEXT_BYTES_MAX and skipped.find(b"<") == end:
-                pieces.append(skipped[: end + 3])  # the usual case, without a call
-                in_link = False
-            else:
-                text, in_link = _link_text(skipped, end)
-                pieces.append(text)
+            text, in_link = _link_text(skipped)
+            pieces.append(text)
         if tag:
-            short = tag if len(tag) <= _LONG_TAG_BYTES else _truncated_tag(tag)
-            cut += bool(more) or len(short) < len(tag)
+            short = tag
+            if more or len(tag) > _LONG_TAG_BYTES:
+                short = _truncated_tag(tag)
+                cut += bool(more) or len(short) < len(tag)
             if short[1:3] in _LINK_BEGINS:
                 in_link = b'"#' not in short  # links within the page have no row
                 pieces.append(_as_html_link(short) if renames else short)
             else:
                 pieces += _as_empty(short)
+            if end and in_link:
+                pieces.append(words + end)
+                in_link = False
         elif script or iframe:
             pieces += (_truncated_tag(script or iframe), b"</script" if script else b"</iframe")
         elif title:
@@ -265,13 +270,10 @@ def _own_title(html: bytes, titles: list[bytes]) -> list[bytes]:
     return titles[_TITLES_LOOKED_AT:][:1]
 
 
-def _link_text(skipped: bytes, end: int) -> tuple[bytes, bool]:
-    """Return the text of a link in the outline, and whether the link goes on behind it.
-
-    `end` is the place of the usual form of the end tag, or negative.
-    """
-    if end < 0 and (found := _A_END.search(skipped)):
-        end = found.start()
+def _link_text(skipped: bytes) -> tuple[bytes, bool]:
+    """Return the text of a link in the outline, and whether the link goes on behind it."""
+    found = _A_END.search(skipped)
+    end = found.start() if found else -1
     text = skipped if end < 0 else skipped[:end]
     if len(text) > _LINK_TEXT_BYTES_MAX:
         text = text[:_LINK_TEXT_BYTES_MAX]

@@ -6,9 +6,11 @@ rows and the length of each value are limited. Rows beyond a limit are counted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import compress
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -54,10 +56,14 @@ _OTHER_ATTRIBUTE = MappingProxyType(
 )
 
 _Attributes: TypeAlias = "Mapping[str, str | None]"
-# Kind, reference, rel, lang, text, decision.
+# Letter of the kind, reference, rel, lang, text, decision.
 RawRow: TypeAlias = "tuple[str, str, str | None, str | None, str | None, str]"
-# Kind, target, text, rel, lang, fragment, spelling, decision.
-_Row: TypeAlias = "tuple[str | None, ...]"
+_Column: TypeAlias = "Sequence[Any]"
+# Letter of the kind, target, text, rel, lang, fragment, spelling, decision.
+_Columns: TypeAlias = "tuple[_Column, ...]"
+_NONE = (None,)
+# The URL Standard removes these characters.
+_LINES = re.compile(r"[\t\n\r]")
 # Values of a column that is mostly empty, with the numbers of their rows.
 Marks: TypeAlias = "dict[str, list[int]]"
 
@@ -72,9 +78,9 @@ class LinkRows:
     kinds: str
     targets: tuple[str, ...]
     texts: tuple[str | None, ...] = ()
+    fragments: tuple[str | None, ...] = ()
     rel: Marks = field(default_factory=dict)
     lang: Marks = field(default_factory=dict)
-    fragments: Marks = field(default_factory=dict)
     spellings: Marks = field(default_factory=dict)
     decisions: Marks = field(default_factory=dict)
 
@@ -116,9 +122,9 @@ class LinkRows:
             kinds="".join(self.kinds[place] for place in kept),
             targets=tuple(self.targets[place] for place in kept),
             texts=tuple(self.texts[place] for place in kept) if self.texts else (),
+            fragments=tuple(self.fragments[place] for place in kept) if self.fragments else (),
             rel=left(self.rel),
             lang=left(self.lang),
-            fragments=left(self.fragments),
             spellings=left(self.spellings),
             decisions=left(self.decisions),
         )
@@ -143,7 +149,7 @@ class LinkCollector:
         self._add_related(url, link.relations, rel, link.lang, crawled=link.leads_to_page)
 
     def add_refresh(self, reference: str) -> None:
-        self.found.append(("refresh", reference, None, None, None, FOLLOWED))
+        self.found.append((KINDS["refresh"], reference, None, None, None, FOLLOWED))
 
     def add_element(self, tag: str | None, attributes: _Attributes) -> None:
         """Add an element that embeds or loads its target, or nothing for other elements."""
@@ -162,7 +168,7 @@ class LinkCollector:
         has_text = kind == "img" and "alt" in attributes
         text = attributes["alt"] or "" if has_text else None
         decision = FOLLOWED if tag == "frame" else NOT_FOLLOWED
-        self.found.append((kind, reference, None, None, text, decision))
+        self.found.append((KINDS[kind], reference, None, None, text, decision))
 
     def _add_related(
         self,
@@ -183,7 +189,7 @@ class LinkCollector:
         decision = FOLLOWED if crawled else NOT_FOLLOWED
         if crawled and self._obeys and NOFOLLOW in relations:
             decision = NOFOLLOW
-        self.found.append((kind, reference, rel, lang, None, decision))
+        self.found.append((KINDS[kind], reference, rel, lang, None, decision))
 
     def resolving(
         self, links: Links, followed: Collection[str], *, nofollow: bool
@@ -193,105 +199,145 @@ class LinkCollector:
         `followed` are the links that the crawl decides on. `nofollow`: the whole page has it, and
         the crawl obeys it. Yields after each slice of references.
         """
-        found = self.found[:FOUND_MAX]
-        if not found:
-            return LinkRows(kinds="", targets=()), 0
         # Columns are converted one after the other, which takes half the time of a loop over rows.
-        columns: Any = zip(*found, strict=True)
-        kinds, references, rels, langs, texts, decisions = columns
-        parts = [reference.partition("#") for reference in references]
-        # Spaces before a fragment are part of the path.
-        words = [path if path[-1:] != " " else path + sign + rest for path, sign, rest in parts]
-        known = _References(links, frozenset(followed), nofollow=nofollow)
-        for start in range(0, len(words), SLICE_URLS):
-            if start:
-                yield
-            known.add(words[start : start + SLICE_URLS])
-        rows = dict.fromkeys(
-            zip(
-                kinds,
-                map(known.targets.get, words),
-                [" ".join(text.split())[:TEXT_CHARS_MAX] if text else text for text in texts],
-                [_rel(rel) if rel else None for rel in rels],
-                langs,
-                [rest[:FRAGMENT_CHARS_MAX] or None for _, _, rest in parts],
-                map(known.spellings.get, words),
-                known.decided(decisions, words),
-                strict=True,
-            )
+        found: Any = zip(*dict.fromkeys(self.found[:FOUND_MAX]), strict=True)
+        columns = tuple(found)
+        if not columns:
+            return LinkRows(kinds="", targets=()), 0
+        letters, references, rels, langs, texts, decisions = columns
+        words, fragments = _divided(references)
+        known = _References(links)
+        yield from known.adding(dict.fromkeys(words))
+        if nofollow or links.cut:
+            left = frozenset[str]() if nofollow else frozenset(followed)
+            decisions = known.withdrawn(decisions, words, left, NOFOLLOW if nofollow else CUT)
+        rows: _Columns = (
+            letters,
+            [*map(known.targets.__getitem__, words)],
+            [" ".join(text.split())[:TEXT_CHARS_MAX] if text else text for text in texts],
+            _tidied_rels(rels),
+            langs,
+            fragments,
+            [*map(known.spellings.get, words)] if known.spellings else _NONE * len(words),
+            decisions,
         )
-        kept = [row for row in rows if row[1] is not None]
-        made = _as_columns(kept)
-        return made, len(self.found) - len(found) + len(kept) - len(made.targets)
+        if known.invalid or known.foreign:
+            rows = known.as_invalid(rows, words)
+        rows = _distinct(rows)
+        made = _as_rows(rows)
+        return made, max(0, len(self.found) - FOUND_MAX) + len(rows[0]) - len(made.targets)
 
 
 class _References:
-    """Targets of distinct references. References with other schemes have no target."""
+    """Targets of distinct references. `foreign` references, with other schemes, have no target."""
 
-    def __init__(self, links: Links, followed: frozenset[str], *, nofollow: bool) -> None:
+    def __init__(self, links: Links) -> None:
         self._links = links
-        self._followed = followed
-        self._nofollow = nofollow
-        self.targets: dict[str, str | None] = {}
+        self.targets: dict[str, str | None] = {} if links.urls is None else links.urls
         self.spellings: dict[str, str] = {}
-        self._invalid: set[str] = set()
-        # Decisions on references that would otherwise be followed.
-        self._refused: dict[str, str] = {}
+        # Targets of references without a URL.
+        self.invalid: dict[str, str] = {}
+        self.foreign: set[str] = set()
 
-    def add(self, references: Iterable[str]) -> None:
-        urls, followed = self._links.urls or {}, self._followed
-        for words in references:
-            if words in self.targets:
-                continue
-            target = urls[words] if words in urls else self._links.url_of(words)
-            if target is None:
+    def adding(self, references: Iterable[str]) -> Generator[None, None, None]:
+        """Find the targets of references. Yields after each slice of new references."""
+        targets, links = self.targets, self._links
+        for number, words in enumerate([one for one in references if one not in targets]):
+            if number and number % SLICE_URLS == 0:
+                yield
+            if links.url_of(words) is None:
                 reference = words.strip(SPACES)
-                if not is_foreign(reference):
-                    target = " ".join(reference.split())[:SPELLING_CHARS_MAX]
-                    self._invalid.add(words)
-            else:
-                if not target.endswith(words) and not target.endswith(words.lstrip("./")):
-                    spelling = _spelling(words, self._links.base, target)
-                    if spelling:
-                        self.spellings[words] = spelling
-                if self._nofollow or target not in followed:
-                    self._refused[words] = NOFOLLOW if self._nofollow else CUT
-            self.targets[words] = target
+                if is_foreign(reference):
+                    self.foreign.add(words)
+                else:
+                    self.invalid[words] = " ".join(reference.split())[:SPELLING_CHARS_MAX]
+        # If a target ends with its reference, both have the same spelling.
+        other = [
+            (words, target)
+            for words, target in targets.items()
+            if target and not target.endswith(words) and not target.endswith(words.lstrip("./"))
+        ]
+        for number, (words, target) in enumerate(other):
+            if number and number % SLICE_URLS == 0:
+                yield
+            spelling = _spelling(words, links.base, target)
+            if spelling:
+                self.spellings[words] = spelling
 
-    def decided(self, decisions: Sequence[str], references: Sequence[str]) -> Sequence[str]:
-        """Return the decision on each reference, from the decision on its element."""
-        if not self._refused and not self._invalid:
-            return decisions
+    def withdrawn(
+        self, decisions: _Column, references: Sequence[str], followed: frozenset[str], why: str
+    ) -> _Column:
+        """Return the decisions, with `why` for links that the crawl does not decide on."""
         return [
-            INVALID
-            if words in self._invalid
-            else self._refused.get(words, decision)
-            if decision == FOLLOWED
-            else decision
+            why if decision == FOLLOWED and self.targets[words] not in followed else decision
             for decision, words in zip(decisions, references, strict=True)
         ]
 
+    def as_invalid(self, rows: _Columns, references: Sequence[str]) -> _Columns:
+        """Add targets and decisions of invalid references, and leave out rows without a target."""
+        kinds, targets, *others, decisions = rows
+        invalid, foreign = self.invalid, self.foreign
+        targets = [
+            invalid.get(words, target) for words, target in zip(references, targets, strict=True)
+        ]
+        decisions = [
+            INVALID if words in invalid else decision
+            for words, decision in zip(references, decisions, strict=True)
+        ]
+        kept = [words not in foreign for words in references]
+        return tuple([*compress(column, kept)] for column in (kinds, targets, *others, decisions))
 
-def _as_columns(rows: list[_Row]) -> LinkRows:
-    """Convert rows to columns. Rows beyond the limits are left out."""
-    columns: Any = zip(*rows, strict=True) if rows else [()] * 8
-    kinds, targets, texts, rels, langs, fragments, spellings, decisions = columns
-    chars = sum(map(len, targets)) + sum(map(len, filter(None, texts)))
-    if len(rows) > ROWS_MAX or (chars > ROWS_CHARS_MAX and len(rows) > 1):
-        return _as_columns(rows[: min(ROWS_MAX, len(rows) * 3 // 4)])
+
+def _divided(references: Sequence[str]) -> tuple[Sequence[str], _Column]:
+    """Divide references into words and fragments."""
+    words = list(references)
+    fragments: list[str | None] = [None] * len(words)
+    for place, reference in enumerate(references):
+        if "#" in reference:
+            path, _, rest = reference.partition("#")
+            # Spaces before a fragment are part of the path.
+            words[place] = reference if path[-1:] == " " else path
+            if not rest.isprintable():
+                rest = _LINES.sub("", rest)
+            fragments[place] = rest[:FRAGMENT_CHARS_MAX] or None
+    return words, fragments
+
+
+def _tidied_rels(rels: _Column) -> _Column:
+    if rels.count(None) == len(rels):
+        return rels
+    return [_rel(rel) if rel else None for rel in rels]
+
+
+def _distinct(rows: _Columns) -> _Columns:
+    """Leave out equal rows."""
+    kinds, targets, texts, *_ = rows
+    # Most pages have no equal rows, which three columns show.
+    if len(set(zip(kinds, targets, texts, strict=True))) == len(kinds):
+        return rows
+    return tuple(zip(*dict.fromkeys(zip(*rows, strict=True)), strict=True))
+
+
+def _as_rows(rows: _Columns) -> LinkRows:
+    """Convert columns to rows. Rows beyond the limits are left out."""
+    kinds, targets, texts, rels, langs, fragments, spellings, decisions = rows
+    chars, number = sum(map(len, targets)) + sum(map(len, filter(None, texts))), len(kinds)
+    if number > ROWS_MAX or (chars > ROWS_CHARS_MAX and number > 1):
+        number = min(ROWS_MAX, number * 3 // 4)
+        return _as_rows(tuple(column[:number] for column in rows))
     return LinkRows(
-        kinds="".join(map(KINDS.__getitem__, kinds)),
-        targets=targets,
-        texts=texts,
+        kinds="".join(kinds),
+        targets=tuple(targets),
+        texts=tuple(texts),
+        fragments=() if fragments.count(None) == number else tuple(fragments),
         rel=_marks(rels),
         lang=_marks(langs),
-        fragments=_marks(fragments),
         spellings=_marks(spellings),
         decisions=_marks(decisions, FOLLOWED),
     )
 
 
-def _marks(values: Sequence[str | None], usual: str | None = None) -> Marks:
+def _marks(values: _Column, usual: str | None = None) -> Marks:
     marks: Marks = {}
     if values.count(usual) < len(values):
         for place, value in enumerate(values):

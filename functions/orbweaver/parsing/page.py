@@ -15,7 +15,7 @@ from orbweaver.parsing import charset as charsets
 from orbweaver.parsing.client_rendering import needs_rendering
 from orbweaver.parsing.headings import count_h1
 from orbweaver.parsing.html_scan import is_small, outline_of, outline_with_rows, text_of
-from orbweaver.parsing.link_rows import FOLLOWED, NOFOLLOW, SELECTOR, LinkCollector, LinkRows
+from orbweaver.parsing.link_rows import FOLLOWED, KINDS, NOFOLLOW, SELECTOR, LinkCollector, LinkRows
 from orbweaver.parsing.links import SERIES, Links, Refresh, links_of, refresh_of
 from orbweaver.parsing.markup import as_html
 from orbweaver.parsing.robots_tag import EVERYBODY, PRODUCT, SEPARATORS, wishes_of
@@ -268,13 +268,14 @@ def _look(tree: LexborHTMLParser, found: _TreeValues) -> None:
         if tag not in _LINKING:
             _collect_other(found, node, tag, attributes)
             continue
-        reference = _reference(attributes)
+        # Old SVG uses `xlink:href` instead of `href` (SVG 2, 16.2).
+        reference = attributes.get("href" if "href" in attributes else _XLINK) or ""
         nofollow = "rel" in attributes and obeys and "nofollow" in _words(attributes["rel"])
         (found.withdrawn if nofollow else references).append(reference)
         if rows is not None and reference[:1] != "#":  # links within the page have no row
             text = node.text_lexbor() if tag == "a" else attributes.get("alt")
             decision = NOFOLLOW if nofollow else FOLLOWED
-            rows.append((tag, reference, attributes.get("rel"), None, text, decision))
+            rows.append((KINDS[tag], reference, attributes.get("rel"), None, text, decision))
 
 
 def _collect_other(
@@ -320,12 +321,6 @@ def _collect_refresh(found: _TreeValues, refresh: Refresh | None) -> None:
         found.references.append(refresh.reference)
         if found.rows is not None:
             found.rows.add_refresh(refresh.reference)
-
-
-def _reference(attributes: _Attributes) -> str:
-    """Return the reference of a link. Old SVG uses `xlink:href` instead of `href` (SVG 2, 16.2)."""
-    name = "href" if "href" in attributes else _XLINK
-    return attributes.get(name) or ""
 
 
 def _is_in_svg(node: LexborNode) -> bool:

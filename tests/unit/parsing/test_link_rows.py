@@ -26,6 +26,18 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
         | {"fragment": "part"},
     ),
     (
+        "<a href=x><code class='>'><span>y</span></code></a>",
+        {"target_url": f"{HOST}/dir/x", "kind": "a", "text": "y"},
+    ),
+    (
+        "<a href=x><img alt=z>y</a>",
+        {"target_url": f"{HOST}/dir/x", "kind": "a", "text": "y"},
+    ),
+    (
+        "<a href='x#a\n\tb'>y</a>",
+        {"target_url": f"{HOST}/dir/x", "kind": "a", "text": "y", "fragment": "ab"},
+    ),
+    (
         "<a href=/c rel=nofollow>c<img src='data:image/png;base64,eA=='>d</a>",
         {"target_url": f"{HOST}/c", "kind": "a", "text": "cd", "rel": "nofollow"}
         | {"decision": "nofollow"},
