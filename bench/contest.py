@@ -51,7 +51,7 @@ class Turn:
 class Client:
     """A client: its description, its largest number of rounds, and its turns in each round.
 
-    `stores`: what it keeps of a page. `installed`: the file without which a peer is absent.
+    `stores` names what the client stores of a page. Without the file `installed`, a peer is absent.
     """
 
     name: str
