@@ -130,7 +130,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionSettings:
-    """Settings of the function itself: memory, browser, and what is billed."""
+    """Memory, browser and billing of a function."""
 
     # Memory and architecture of the function, for the cost of its time. The default memory is that
     # of a stack's worker.
