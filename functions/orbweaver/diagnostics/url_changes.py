@@ -111,6 +111,6 @@ def suggest_url(reference: str) -> str | None:
     host = re.split(r"[/?#]", reference, maxsplit=1)[0]
     if re.match(r"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$", host):
         return resolved(f"http://{reference}")
-    if "." in host and "@" not in host:
+    if re.search(r"\w\.\w", host) and "@" not in host:
         return resolved(f"https://{reference}")
     return None

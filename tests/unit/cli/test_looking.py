@@ -220,7 +220,12 @@ def test_page_shows_every_field_safely(stage: Stage) -> None:
         (f"page {SITE}/none", 1, f"there is no record of {SITE}/none in any crawl"),
         (f"page {SITE}/none", 1, f": `orbweaver explain {SITE}/none` explains why"),
         (f"page {SITE}/none --crawl {RUN}", 1, f"in {RUN}"),
-        ("page example.com", 2, "'example.com': not an absolute URL"),
+        ("page example.com", 2, "'example.com': not an absolute URL: did you mean https://example"),
+        (
+            "explain 127.0.0.1:80/a",
+            2,
+            "not an absolute URL: did you mean http://127.0.0.1/a?",
+        ),
         ("page x --crawl none", 2, "'x': not an absolute URL: give one like https"),
         (f"page {SITE} --crawl none", 2, "no crawl has the id or name 'none'"),
     ],

@@ -9,11 +9,13 @@ from typing import Any
 from orbweaver.app.wiring import explainer_of
 from orbweaver.cli import text
 from orbweaver.cli.command import answer, command, option
+from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import OK
 from orbweaver.cli.ruling import ruling_of
 from orbweaver.cli.session import Session, chosen
 from orbweaver.diagnostics.explanation import Explanation
+from orbweaver.diagnostics.url_changes import suggest_url
 from orbweaver.diagnostics.url_status import Facts
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import to_fields
@@ -22,6 +24,8 @@ from orbweaver.politeness.robots_cache import RobotsUnreachable
 
 
 async def explain(arguments: Namespace, around: CliContext) -> int:
+    if suggest_url(arguments.url):  # without a scheme, every URL would be invalid
+        canonical(arguments.url)
     async with chosen(arguments, around) as session:
         explainer = explainer_of(session.ports, session.control)
 

@@ -26,7 +26,7 @@ from orbweaver.diagnostics.rule_texts import (
     scope_rule,
     trap_rule,
 )
-from orbweaver.diagnostics.url_changes import changes
+from orbweaver.diagnostics.url_changes import changes, suggest_url
 from orbweaver.frontier.admission import admit_link
 from orbweaver.model.address_policy import PUBLIC_ONLY, THIS_MACHINE, Allowed, parse_allowed
 from orbweaver.model.crawl import Crawl
@@ -141,8 +141,10 @@ def canonical(reference: str, base: str | None = None) -> str:
     try:
         return canonicalize(reference, base)
     except ValueError as error:
-        like = "" if base else ": give one like https://example.com/page"
-        raise UsageError(f"{text.cut(redacted(reference), 200)!r}: {error}{like}") from error
+        near = None if base else suggest_url(reference)
+        like = f": did you mean {near}?" if near else ": give one like https://example.com/page"
+        shown = text.cut(redacted(reference), 200)
+        raise UsageError(f"{shown!r}: {error}{'' if base else like}") from error
 
 
 def _lines(body: dict[str, Any], indent: int = 0) -> list[str]:
