@@ -175,8 +175,7 @@ class SimChunkWorkspace:
     """Writes files in memory."""
 
     def writer(self, name: str, table: Table) -> SimWriter:
-        del table
-        return SimWriter(name)
+        return SimWriter(name, table)
 
     def archive(self, name: str) -> NoReturn:
         raise AssertionError(f"{name}: nobody asked for bodies")
@@ -185,13 +184,17 @@ class SimChunkWorkspace:
 class SimWriter:
     """A file of lines."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, table: Table) -> None:
         self._name = name
+        self._columns = [column.name for column in table.columns]
         self._lines: list[bytes] = []
         self.size = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
-        self._lines.append(line_of(row))
+        self.add_cells([row.get(name) for name in self._columns])
+
+    def add_cells(self, cells: Sequence[Any]) -> None:
+        self._lines.append(line_of(dict(zip(self._columns, cells, strict=True))))
         self.size += len(self._lines[-1])
 
     def close(self) -> FinishedFile:

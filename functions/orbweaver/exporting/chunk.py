@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.exporting.cells import cells_of
 from orbweaver.exporting.file_store import ChunkWorkspace
 from orbweaver.exporting.formats import ARCHIVE, WARC, Writer
 from orbweaver.exporting.formats.hashed_file import FinishedFile
@@ -100,6 +101,8 @@ class Chunk:
         self._writers: dict[tuple[str, str], Writer] = {}
         self._archive: WarcWriter | None = None
         self._columns: dict[str, tuple[Column, ...]] = {}
+        # Converts rows of a table to cells, once for all formats.
+        self._cells: dict[str, Callable[[Mapping[str, Any]], list[Any]]] = {}
         self._rows: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
         self._last: Row | None = None
@@ -182,7 +185,11 @@ class Chunk:
         if self._archive is not None:
             self._archive.discard()
 
-    def _put(self, table: Table, cells: Mapping[str, Any], cut: ExportLimits) -> None:
+    def _put(self, table: Table, row: Mapping[str, Any], cut: ExportLimits) -> None:
+        cells_of_row = self._cells.get(table.name)
+        if cells_of_row is None:
+            cells_of_row = self._cells[table.name] = cells_of(table)
+        cells = cells_of_row(row)
         for name in cut.formats:
             if name == WARC:
                 continue
@@ -191,7 +198,7 @@ class Chunk:
                 writer = self._workspace.writer(name, table)
                 self._writers[table.name, name] = writer
                 self._columns[table.name] = table.columns
-            writer.add(cells)
+            writer.add_cells(cells)
         self._rows[table.name] += 1
 
     def _path(self, table: str, name: str, suffix: str) -> str:

@@ -18,7 +18,7 @@ Rules
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -48,6 +48,9 @@ class Writer(Protocol):
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a row. Missing columns are empty."""
+
+    def add_cells(self, cells: Sequence[Any]) -> None:
+        """Append a row by its cells, in the order of the columns."""
 
     def close(self) -> FinishedFile:
         pass

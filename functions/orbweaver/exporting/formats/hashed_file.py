@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -94,11 +94,13 @@ class TextWriter(ABC):
         return self._sink.bytes
 
     def add(self, row: Mapping[str, Any]) -> None:
-        found = self._cells(row)
+        self.add_cells(self._cells(row))
+
+    def add_cells(self, cells: Sequence[Any]) -> None:
         self._write(
             [
                 self.EMPTY if value is None else text(value)
-                for text, value in zip(self._texts, found, strict=True)
+                for text, value in zip(self._texts, cells, strict=True)
             ]
         )
         self.rows += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -95,8 +95,10 @@ class ParquetWriter:
         return self._sink.bytes or max(self._bytes * made // lines, self._bytes // SHRINKS_BY_MAX)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        cells = zip(self._keys, self._cells(row), strict=True)
-        line = f"{_line(dict(cells))}\n".encode()
+        self.add_cells(self._cells(row))
+
+    def add_cells(self, cells: Sequence[Any]) -> None:
+        line = f"{_line(dict(zip(self._keys, cells, strict=True)))}\n".encode()
         self._lines.write(line)
         self._longest = max(self._longest, len(line))
         self._bytes += len(line)
