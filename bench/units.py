@@ -21,7 +21,7 @@ import os
 import tempfile
 import time
 from contextlib import asynccontextmanager, redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +202,7 @@ async def stack() -> AsyncIterator[tuple[Settings, Any]]:
             segment_wait_s=INVOCATION_MS / 1000 / 2,
         )
         tables: dict[str, Any] = {f"{table}_table": f"bench-{table}" for table in KEYS}
-        yield replace(settings, **tables), sqs
+        yield settings.having(**tables), sqs
 
 
 def main() -> None:

@@ -367,7 +367,7 @@ from orbweaver.app.wiring_exporting import alone_of, exporter_of
 from orbweaver.model.settings import Settings
 
 async def main():
-    ports = StorePorts(Settings(copy_bucket="other"), Path(sys.argv[1]))
+    ports = StorePorts(Settings.of(copy_bucket="other"), Path(sys.argv[1]))
     worker_of(ports)
     explainer_of(ports, control_of(ports))
     stores_of(ports)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -93,8 +94,7 @@ async def _play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[
     kernel = cast("Kernel", _Loop())
     model.queue._kernel = kernel
     table = Table(kernel, books)
-    stack = model.settings
-    monkeypatch.setattr(process, "Settings", lambda **given: replace(stack, **given))
+    monkeypatch.setattr(process, "Settings", SimpleNamespace(of=model.settings.having))
     monkeypatch.setattr(process, "SimHosts", lambda _world, _gate, _web: View(table))
     world = World()
     model.succession = Succession(

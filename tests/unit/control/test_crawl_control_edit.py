@@ -46,7 +46,7 @@ async def test_edit_with_one_invalid_value_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("state", "words"),
-    [(State.STOPPING, "it ends when"), (State.FINISHED, "finished: start it again")],
+    [(State.STOPPING, "it ends within"), (State.FINISHED, "finished: start it again")],
 )
 async def test_edit_of_draining_or_ended_crawl_is_refused(state: State, words: str) -> None:
     stage = Stage()

@@ -50,7 +50,7 @@ class Stage:
                 pages=MemoryPages(self.world),
                 hosts=MemoryHosts(self.world),
                 clock=self.clock,
-                settings=Settings(**settings),
+                settings=Settings.of(**settings),
             ),
         )
         self.timetable = Timetable(
