@@ -18,7 +18,7 @@ from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 
-SUFFIX, COMMENT = ".sql", "-- "
+from orbweaver.cli.query.saved import COMMENT, SUFFIX, sql_files
 
 
 class Severity(StrEnum):
@@ -55,12 +55,7 @@ class Check:
 @cache
 def checks() -> Mapping[str, Check]:
     """Return all checks by name, errors first, then in alphabetical order."""
-    folder = files(__package__ or "").joinpath("checks")
-    found = [
-        _check(file.name.removesuffix(SUFFIX), file.read_text(encoding="utf-8"))
-        for file in folder.iterdir()
-        if file.name.endswith(SUFFIX)
-    ]
+    found = [_check(name, sql) for name, sql in sql_files(__package__ or "", "checks")]
     severities = [*Severity]
     found.sort(key=lambda one: (severities.index(one.severity), one.name))
     return {one.name: one for one in found}
@@ -87,5 +82,5 @@ def _check(name: str, sql: str) -> Check:
         fix=head["fix"],
         needs=needs,
         without=None if without is None else Need(without),
-        sql=sql.strip(),
+        sql=sql,
     )

@@ -5,7 +5,7 @@ They use only syntax that DuckDB and Athena (Trino) share. The first line of a f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -26,11 +26,14 @@ class Saved:
 
 @cache
 def saved() -> Mapping[str, Saved]:
-    found = {}
-    for file in sorted(files(__package__ or "").joinpath(FOLDER).iterdir(), key=lambda it: it.name):
+    return {
+        name: Saved(name=name, title=sql.partition("\n")[0].removeprefix(COMMENT), sql=sql)
+        for name, sql in sql_files(__package__ or "", FOLDER)
+    }
+
+
+def sql_files(package: str, folder: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each SQL file in a folder of a package, in alphabetical order."""
+    for file in sorted(files(package).joinpath(folder).iterdir(), key=lambda it: it.name):
         if file.name.endswith(SUFFIX):
-            name = file.name.removesuffix(SUFFIX)
-            sql = file.read_text(encoding="utf-8").strip()
-            title = sql.partition("\n")[0].removeprefix(COMMENT)
-            found[name] = Saved(name=name, title=title, sql=sql)
-    return found
+            yield file.name.removesuffix(SUFFIX), file.read_text(encoding="utf-8").strip()
