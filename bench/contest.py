@@ -51,7 +51,7 @@ class Turn:
 class Client:
     """A client: its description, its largest number of rounds, and its turns in each round.
 
-    `stores` names what the client stores of a page. Without the file `installed`, a peer is absent.
+    `stores`: the stored parts of a page. A peer is absent if the file `installed` is missing.
     """
 
     name: str
