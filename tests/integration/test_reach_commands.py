@@ -48,7 +48,7 @@ def test_extract_command_reaches_only_typed_server(
         site.scripts["/away"] = graph.redirect(f"{canary.url}/away")
         config = ["--config", str(definition)]
         assert main.main(["extract", f"{site.url}/fine", *config]) == 0
-        assert main.main(["extract", f"{site.url}/away", *config]) == 2
+        assert main.main(["extract", f"{site.url}/away", *config]) == 4
         assert "/away" in site.log.paths()
         assert canary.log.paths() == []
     assert "no seed names 127.0.0.1:" in capsys.readouterr().err
@@ -83,7 +83,7 @@ def test_unreachable_start_is_reported_at_once(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ThisMachine, "local", lambda _: None)
     monkeypatch.setattr(ThisMachine, "running_stack", None)  # This would start an emulator.
-    assert main.main(["crawl", url, "--fail-above", "100%"]) == 1
+    assert main.main(["crawl", url, "--fail-above", "100%"]) == 4
     said = capsys.readouterr()
     assert said.err.startswith(f"{url} cannot be reached: {why}")
     assert said.err.endswith("nothing was crawled\n")

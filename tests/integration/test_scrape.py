@@ -58,10 +58,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("/latin", 0, "Bücher für 5 €\n", ""),
         ("/latin --markdown", 0, "Bücher für 5 €\n", ""),
         ("/moved", 0, "Bücher für 5 €\n", "redirected from"),
-        ("/private", 1, "", "robots.txt forbids it: line 2: Disallow: /private"),
+        ("/private", 6, "", "robots.txt forbids it: line 2: Disallow: /private"),
         ("/private --ignore-robots", 0, f"# Private\n\n{TEXT}\n", ""),
-        ("/broken", 1, "", "HTTP 503"),
-        ("/missing", 1, "", "HTTP 404"),
+        ("/broken", 8, "", "HTTP 503"),
+        ("/missing", 8, "", "HTTP 404"),
         (
             "/books/1 --items rules.toml",
             0,
@@ -102,7 +102,7 @@ def test_scrape_json_has_text_links_and_items(
     assert TEXT in told["markdown"]
     assert main.main(["scrape", f"{site.url}/books/1", "--json", "--items", "rules.toml"]) == 0
     assert json.loads(capsys.readouterr().out)["items"][0]["price"] == "12.50"
-    assert main.main(["scrape", f"{site.url}/private", "--json"]) == 1
+    assert main.main(["scrape", f"{site.url}/private", "--json"]) == 6
     assert "robots.txt forbids it" in json.loads(capsys.readouterr().out)["error"]
     assert not (folder / STORE).exists()
 

@@ -34,6 +34,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orbweaver.adapters.local.logs import logging_to_stderr
 from orbweaver.adapters.sqlite.messages import QueueName, Sharing
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.adapters.sqlite.receiving import deliveries_of
@@ -323,7 +324,9 @@ class FurtherProcesses:
 
 
 @contextmanager
-def further_processes(number: int, folder: Path, settings: Settings) -> Iterator[FurtherProcesses]:
+def further_processes(
+    number: int, folder: Path, settings: Settings, environment: Mapping[str, str] | None = None
+) -> Iterator[FurtherProcesses]:
     """Start `number` child processes, which wait for `begin`, and end them after the block."""
     own = {PREFIX + "EXTRACTOR": settings.function.extractor} if settings.function.extractor else {}
     words = [sys.executable, "-m", __name__, str(folder)]
@@ -334,7 +337,7 @@ def further_processes(number: int, folder: Path, settings: Settings) -> Iterator
                     subprocess.Popen(  # noqa: S603 - this program
                         words,
                         stdin=subprocess.PIPE,
-                        env={**os.environ, **own},
+                        env={**(os.environ if environment is None else environment), **own},
                         start_new_session=True,  # only the parent receives Ctrl-C
                     )
                 )
@@ -388,7 +391,8 @@ def main() -> int:
             if told.is_set():
                 runner.patience_s = INTERRUPTED_S
 
-    asyncio.run(work())
+    with logging_to_stderr(os.environ):
+        asyncio.run(work())
     return 0
 
 

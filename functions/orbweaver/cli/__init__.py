@@ -1,8 +1,6 @@
 """The command line: parse arguments, call other packages, print results.
 
-Exit codes: 0 success, 1 the crawl fetched nothing or exceeded `--fail-above` (also if a record does
-not exist, files cannot be written, or an audit has findings of `--fail-on`), 2 usage, 3 the stack
-is unreachable, 130 interrupted, 141 the reader of the output is gone (`| head`).
+`exit_codes` lists the exit codes by cause.
 
     main              entry point, exit codes
     running           running a command, its errors
@@ -13,6 +11,7 @@ is unreachable, 130 interrupted, 141 the reader of the output is gone (`| head`)
     crawl_plan        plan of a crawl, from options and files
     seed_files        seed lists from files and the standard input
     exit_codes        exit codes, usage errors
+    causes            exit code of a page or crawl by its reasons
     context           output and machine of a command
     stack             stack of a command
     store             store of a command

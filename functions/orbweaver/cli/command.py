@@ -138,6 +138,23 @@ WORKERS = option(
     type=option_types.positive,
 )
 json_option = shared(option("--json", "print JSON, one object per line"))
+progress_option = shared(
+    option(
+        "--progress auto|json|none",
+        "show steps and progress: on a terminal as a screen, else as lines (auto); as JSON on"
+        " the standard error; or not",
+    )
+)
+quiet_option = shared(
+    option("--quiet", "print only errors and warnings; with --json also the result")
+)
+log_options = shared(
+    group(
+        "log events, on the standard error",
+        option("--log-level debug|info|warning|error", "least severe events to write (warning)"),
+        option("--log-format text|json", "lines of text (default), or JSON as on AWS"),
+    )
+)
 _TREE = (
     "folder for files like TABLE/FORMAT/dt=YYYY-MM-DD/ID/part-… (out/ID); or one file for one"
     " table of a crawl: pages.csv, pages.jsonl, RULE.parquet"

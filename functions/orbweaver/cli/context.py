@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from orbweaver.cli.live.display import Display
     from orbweaver.cli.stack import Machine
     from orbweaver.control.progress.status import View
+    from orbweaver.model.http_exchange import Failure
     from orbweaver.model.ports import Clock, Fetcher
     from orbweaver.model.settings import Settings
 
     Connect = Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Ports]]
-    Reach = Callable[[str], Awaitable[str | None]]
+    Reach = Callable[[str], Awaitable[Failure | None]]
 
 _PAUSES = "Ctrl-C pauses the crawl; the same command continues it"
 _LEAVES = "Ctrl-C stops watching"
@@ -45,6 +46,8 @@ class CliContext:
     clock: Clock
     stdin: TextIO = field(default_factory=lambda: sys.stdin)
     reach: Reach | None = None
+    # Begins to write log events, configured by environment variables.
+    start_logging: Callable[[Mapping[str, str]], object] | None = None
 
     def confirmed(self, question: str) -> bool:
         self.err.write(f"{question} (y/N) ")
@@ -52,10 +55,16 @@ class CliContext:
         return self.stdin.readline().strip().lower() in ("y", "yes")
 
     def display(self, arguments: argparse.Namespace) -> Display:
-        from orbweaver.cli.live.display import JsonDisplay, Lines, Panel
+        from orbweaver.cli.live.display import Display, JsonDisplay, JsonLines, Lines, Panel
 
+        shows = getattr(arguments, "progress", None) or "auto"
+        quiet = getattr(arguments, "quiet", False) or shows == "none"
         if arguments.json:
-            return JsonDisplay(self.out)
+            return JsonDisplay(self.out, quiet=quiet)
+        if quiet:
+            return Display()
+        if shows == "json":
+            return JsonLines(self.err)
         if self.out.isatty() and self.environment.get("TERM", "") not in ("", "dumb"):
             crawling = arguments.command == "crawl"
             footer = (lambda _: _PAUSES) if crawling else _footer_of_watch

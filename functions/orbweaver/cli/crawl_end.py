@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from orbweaver.cli import crawl_summary, export_files, text
+from orbweaver.cli.causes import code_without_pages
 from orbweaver.cli.context import CliContext
-from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK
+from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, STALLED
 from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.one_file import shown_as, write_one
@@ -57,7 +58,9 @@ def conclude(
     too_many = fail_above is not None and fail_above.exceeded(
         failed, view.reading.status.counters.done
     )
-    code = FAILED if too_many or why is not None else OK
+    code = FAILED if too_many else OK
+    if why is not None:
+        code = code_without_pages(view)
     if isinstance(display, JsonDisplay):
         reasons = {} if why is None else {"why": [*why]}
         display.put({**crawl_summary.result(view, written, code), **reasons})
@@ -235,10 +238,10 @@ def give_up(
         around.note(f"{messages} on the dead-letter queue: it continues after they are redriven")
         around.note(f"  orbweaver dlq list{option}", f"  orbweaver dlq redrive --all{option}")
     if isinstance(display, JsonDisplay):
-        display.put({**crawl_summary.result(view, written, FAILED), "stalled": True})
+        display.put({**crawl_summary.result(view, written, STALLED), "stalled": True})
     elif written is not None:
         around.write("", *crawl_summary.lines(view, written, ""))
-    return FAILED
+    return STALLED
 
 
 def timed(

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from orbweaver.cli.context import CliContext
     from orbweaver.cli.local_machine import ThisMachine
     from orbweaver.model.address_policy import Allowed
+    from orbweaver.model.http_exchange import Failure
     from orbweaver.model.ports import Fetcher
 
-USAGE = 2
 # Exit code of a program that SIGPIPE ended, as shells report it.
 CLOSED = 128 + signal.SIGPIPE
 
@@ -87,7 +87,7 @@ def run(words: Sequence[str], around: Callable[[], CliContext]) -> int:
         return int(end.code or 0)
     except UsageError as error:
         around().note(str(error))
-        return USAGE
+        return exit_codes.USAGE
     except KeyboardInterrupt:
         around().note("interrupted")
         return exit_codes.INTERRUPTED
@@ -97,6 +97,7 @@ def _cli_context(stack: contextlib.ExitStack) -> CliContext:
     from pathlib import Path
 
     from orbweaver.adapters.local.clock import SteadyClock
+    from orbweaver.adapters.local.logs import logging_to_stderr
     from orbweaver.cli import local_machine
     from orbweaver.cli.context import CliContext
 
@@ -111,6 +112,7 @@ def _cli_context(stack: contextlib.ExitStack) -> CliContext:
         web=partial(_web, this),
         clock=SteadyClock(on_jump=_report_jump),
         reach=partial(_reach, this),
+        start_logging=lambda environment: stack.enter_context(logging_to_stderr(environment)),
     )
 
 
@@ -128,7 +130,7 @@ def _allowed(this: ThisMachine) -> Allowed:
     return parse_allowed(THIS_MACHINE, this.ports())
 
 
-async def _reach(this: ThisMachine, url: str) -> str | None:
+async def _reach(this: ThisMachine, url: str) -> Failure | None:
     """Return why the server of a seed cannot be reached. None: it can be reached."""
     from orbweaver.adapters.web.tls import without_authorities
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from orbweaver.adapters.local.logs import FORMAT, LEVEL
 from orbweaver.cli import exit_codes
 from orbweaver.cli.commands import load
-from orbweaver.cli.exit_codes import UsageError, WriteError
+from orbweaver.cli.exit_codes import PageError, UsageError, WriteError
 from orbweaver.cli.stack import StackUnreachable
 from orbweaver.model.errors import ControlError, PortError, StoredNewer, StoreError
 from orbweaver.model.version import REMEDY
@@ -17,11 +19,10 @@ if TYPE_CHECKING:
 
     from orbweaver.cli.context import CliContext
 
-UNREACHABLE = 3
-
 
 def run_command(arguments: Namespace, around: CliContext) -> int:
     """Run a command and return its exit code. Raises UsageError and KeyboardInterrupt."""
+    around = _with_logs(arguments, around)
     try:
         result = load(arguments.command).run(arguments, around)
         return result if isinstance(result, int) else asyncio.run(result)
@@ -29,18 +30,33 @@ def run_command(arguments: Namespace, around: CliContext) -> int:
         raise UsageError(str(error)) from error
     except ModuleNotFoundError as error:
         raise UsageError(_lacking(error)) from error
+    except PageError as error:
+        around.note(str(error))
+        return error.code
     except WriteError as error:
         around.note(f"{error}: free disk space or give another --out, and run it again")
-        return exit_codes.FAILED
+        return exit_codes.NOT_WRITTEN
     except StoredNewer as error:
         around.note(f"{error}; {REMEDY} (docs/upgrade.md)")
-        return UNREACHABLE
+        return exit_codes.UNREACHABLE
     except (StackUnreachable, StoreError) as error:
         around.note(str(error))
     except PortError as error:
         around.note(f"cannot reach the stack: {error}; is it up? See `orbweaver local status`")
     around.note(*around.machine.lost_data())
-    return UNREACHABLE
+    return exit_codes.UNREACHABLE
+
+
+def _with_logs(arguments: Namespace, around: CliContext) -> CliContext:
+    """Begin to write log events. Return `around` with the variables for worker processes."""
+    level, form = (getattr(arguments, name, None) for name in ("log_level", "log_format"))
+    given = {LEVEL: level, FORMAT: form}
+    own = {name: value for name, value in given.items() if value is not None}
+    if own:
+        around = replace(around, environment={**around.environment, **own})
+    if around.start_logging is not None:
+        around.start_logging(around.environment)
+    return around
 
 
 def _lacking(error: ModuleNotFoundError) -> str:

@@ -223,7 +223,9 @@ async def opened_store(
             left_in_work.update(await pages_in_work(ports))
         if works:
             if further is None:
-                further = stack.enter_context(further_processes(works - 1, folder, settings))
+                further = stack.enter_context(
+                    further_processes(works - 1, folder, settings, environment)
+                )
             further.begin()
             await stack.enter_async_context(running(ports, further))
         yield ports

@@ -27,7 +27,7 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import depth_limit
 from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.named_origins import origins_of
-from orbweaver.model.outcome import Reason, Refusal
+from orbweaver.model.outcome import Reason, Refusal, known
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_patterns import first_match
@@ -89,10 +89,12 @@ class SeedPreview:
 class SeedReading:
     """The page of a crawl's first seed, parsed as by a worker.
 
-    If `reading` is None, `preview.why` has the reason.
+    If `reading` is None, `preview.why` has the reason in words. `reason` is the reason that a
+    worker would record, if it would record one.
     """
 
     preview: SeedPreview
+    reason: Reason | None = None
     target: Target | None = None
     reading: PageReading | None = None
     robots: Robots | None = None
@@ -103,6 +105,12 @@ class _Asked:
     answer: Response
     robots: Robots | None
     said: str
+
+
+@dataclass(frozen=True, slots=True)
+class _NoPage:
+    why: str
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,12 +160,12 @@ class SeedPreviewer:
         while isinstance(target, Target):
             found = replace(found, url=target.url, redirects=tuple(redirects))
             asked = await self._ask(crawl, target, until_ms)
-            if isinstance(asked, str):
-                return SeedReading(preview=replace(found, why=asked))
+            if isinstance(asked, _NoPage):
+                return SeedReading(preview=replace(found, why=asked.why), reason=asked.reason)
             found = replace(found, status=asked.answer.status, robots=asked.said)
             read = await self._page(crawl, target, asked.answer)
-            if isinstance(read, str):
-                return SeedReading(preview=replace(found, why=read))
+            if isinstance(read, _NoPage):
+                return SeedReading(preview=replace(found, why=read.why), reason=read.reason)
             if not isinstance(read, _Onward):
                 return SeedReading(preview=found, target=target, reading=read, robots=asked.robots)
             redirects.append(target.url)
@@ -174,7 +182,7 @@ class SeedPreviewer:
 
     # --- one request ------------------------------------------------------------------------------
 
-    async def _ask(self, crawl: Crawl, target: Target, until_ms: int) -> _Asked | str:
+    async def _ask(self, crawl: Crawl, target: Target, until_ms: int) -> _Asked | _NoPage:
         """Request a URL as a worker does, or return why robots.txt or the host forbids it."""
         host, named = host_of(target.url), origins_of(crawl)
         identity = identity_of(crawl, host, self._settings.fetching.user_agent)
@@ -185,7 +193,8 @@ class SeedPreviewer:
                 case Deferred() as deferred:
                     return await self._later(host, deferred.return_at_ms)
                 case RobotsUnreachable() as unreachable:
-                    return f"robots.txt could not be fetched: {unreachable.detail}"
+                    why = f"robots.txt could not be fetched: {unreachable.detail}"
+                    return _NoPage(why, known(Reason, unreachable.reason))
                 case None:
                     said = "there is none, so everything is allowed"
                 case Robots() as robots:
@@ -193,7 +202,7 @@ class SeedPreviewer:
                     said = decided.why or "no rule matches"
                     crawl_delay_s = robots.crawl_delay(identity.token)
                     if not decided.allowed:
-                        return f"robots.txt forbids it: {decided.why}"
+                        return _NoPage(f"robots.txt forbids it: {decided.why}", Reason.ROBOTS)
         pacer = Pacer(
             HostRequests(host, self._hosts, self._clock),
             delay_ms=delay_of(crawl.delay_ms, crawl_delay_s, 0),
@@ -220,34 +229,37 @@ class SeedPreviewer:
         if isinstance(verdict, answers.Retry) and verdict.block:
             await self._health.back_off(host, verdict.retry_after_s, at_ms)
         if not isinstance(answer, Response):
-            return f"{answer.reason.short or answer.reason}: {answer.detail}"
+            why = f"{answer.reason.short or answer.reason}: {answer.detail}"
+            return _NoPage(why, answer.reason)
         return _Asked(answer=answer, robots=robots, said=said)
 
-    async def _later(self, name: str, return_at_ms: int) -> str:
+    async def _later(self, name: str, return_at_ms: int) -> _NoPage:
         host, now_ms = await self._hosts.read_host(name), self._clock.now_ms()
         wait_s = max(0, return_at_ms - now_ms) // 1000
         why = "crawls have reserved these slots, also crawls that are paused now"
         if host.blocked_until_ms > now_ms:
             why = why_blocked(host, now_ms)
-        return f"its host accepts no request for {wait_s:,} s more: {why}; no request was sent"
+        said = f"its host accepts no request for {wait_s:,} s more: {why}; no request was sent"
+        return _NoPage(said)
 
     async def _page(
         self, crawl: Crawl, target: Target, answer: Response
-    ) -> PageReading | _Onward | str:
+    ) -> PageReading | _Onward | _NoPage:
         verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
         match verdict:
             case answers.Redirect(location=location):
                 return _Onward(location=location)
-            case answers.Retry(error=error):
-                return error
+            case answers.Retry(reason=reason, error=error):
+                return _NoPage(error, reason)
             case answers.End(reason=reason, error=error):
-                return error or f"{reason.short or reason}: HTTP {answer.status}"
+                why = error or f"{reason.short or reason}: HTTP {answer.status}"
+                return _NoPage(why, reason)
             case answers.Read():
                 return await self._read(crawl, target, answer, verdict)
 
     async def _read(
         self, crawl: Crawl, target: Target, answer: Response, verdict: answers.Read
-    ) -> PageReading | _Onward | str:
+    ) -> PageReading | _Onward | _NoPage:
         now_ms = self._clock.now_ms()
         host = host_of(target.url)
         job = job_of(
@@ -261,12 +273,12 @@ class SeedPreviewer:
         )
         read = await self._reader.read(job, host, now_ms + WAIT_MS)
         if isinstance(read, ReaderBusy):
-            return "too many pages are being read just now: try again"
+            return _NoPage("too many pages are being read just now: try again")
         if not isinstance(read, PageReading) or read.page is None:
-            return f"it takes too much to be read: {read.why}"
+            return _NoPage(f"it takes too much to be read: {read.why}", Reason.COSTLY)
         kept_out = answers.page_or_block(verdict, answer, len(read.page.links))
         if isinstance(kept_out, answers.End):
-            return f"it keeps crawlers out: {kept_out.error}"
+            return _NoPage(f"it keeps crawlers out: {kept_out.error}", kept_out.reason)
         refresh = read.page.refresh
         return read if refresh is None else _Onward(location=refresh)
 

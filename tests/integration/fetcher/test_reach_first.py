@@ -10,6 +10,8 @@ import pytest
 
 from orbweaver.adapters.web.reach import trouble_at
 from orbweaver.model.address_policy import PUBLIC_ONLY
+from orbweaver.model.http_exchange import Failure
+from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.authority import Leaf, server_context
 from tests.integration.fetcher.origin import LOOPBACK, Names, answer, serving
 
@@ -30,32 +32,39 @@ async def test_closed_port_is_reported_in_system_words() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
-        assert await trouble_at(url, LOOPBACK) == "connection refused"
+        refused = Failure(reason=Reason.CONNECT, detail="connection refused")
+        assert await trouble_at(url, LOOPBACK) == refused
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "reason", "said"),
     [
         (
             socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+            Reason.DNS_UNKNOWN,
             "the name shop.test is not known",
         ),
         (
             socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+            Reason.DNS,
             "the name shop.test cannot be looked up: Temporary failure in name resolution",
         ),
-        (["10.1.2.3"], "10.1.2.3 is private"),
-        ([], "the name has no address"),
+        (["10.1.2.3"], Reason.ADDRESS, "10.1.2.3 is private"),
+        ([], Reason.DNS_UNKNOWN, "the name has no address"),
     ],
 )
-async def test_name_errors_are_distinguished(found: list[str] | Exception, said: str) -> None:
+async def test_name_errors_are_distinguished(
+    found: list[str] | Exception, reason: Reason, said: str
+) -> None:
     names = Names({"shop.test": found})
-    assert await trouble_at("http://shop.test/", PUBLIC_ONLY, resolver=lambda: names) == said
+    trouble = await trouble_at("http://shop.test/", PUBLIC_ONLY, resolver=lambda: names)
+    assert trouble == Failure(reason=reason, detail=said)
 
 
 async def test_private_address_is_not_dialled() -> None:
     async with serving(PAGE) as origin:
-        assert await trouble_at(origin.url(), PUBLIC_ONLY) == "127.0.0.1 is loopback"
+        refused = Failure(reason=Reason.ADDRESS, detail="127.0.0.1 is loopback")
+        assert await trouble_at(origin.url(), PUBLIC_ONLY) == refused
         assert origin.connections == 0
 
 
@@ -65,7 +74,8 @@ async def test_untrusted_certificate_is_reported(tmp_path: Path) -> None:
         names = Names({"good.test": ["127.0.0.1"]})
         url = origin.url("/", "good.test")
         said = await trouble_at(url, LOOPBACK, resolver=lambda: names)
-    assert said == "the certificate is not in order: self-signed certificate"
+    why = "the certificate is not in order: self-signed certificate"
+    assert said == Failure(reason=Reason.TLS, detail=why)
 
 
 async def test_server_without_tls_is_reported() -> None:
@@ -73,4 +83,4 @@ async def test_server_without_tls_is_reported() -> None:
         url = origin.url().replace("http:", "https:")
         said = await trouble_at(url, LOOPBACK, connect_s=0.5)
     assert said is not None
-    assert said.isprintable()
+    assert said.detail.isprintable()

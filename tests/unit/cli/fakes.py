@@ -261,7 +261,7 @@ class Stage:
     environment: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Response | Failure] = field(default_factory=dict)
     # Reasons why servers cannot be reached.
-    unreached: dict[str, str] = field(default_factory=dict)
+    unreached: dict[str, Failure] = field(default_factory=dict)
     interrupt_at: int | None = None
     stdin: io.StringIO | None = None
     stuck: bool = False
@@ -311,7 +311,7 @@ class Stage:
     def make_store(self) -> None:
         StorePorts(store_settings({}), self.folder / STORE).ending.close()
 
-    async def reach(self, url: str) -> str | None:
+    async def reach(self, url: str) -> Failure | None:
         return self.unreached.get(url)
 
     @contextlib.asynccontextmanager

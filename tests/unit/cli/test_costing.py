@@ -70,7 +70,7 @@ def test_cost_as_json_has_counters(stage: Stage) -> None:
 
 
 def test_cost_of_crawl_without_counters_states_it(stage: Stage) -> None:
-    assert stage.run("cost example.com") == 1
+    assert stage.run("cost example.com") == 11
     assert "no usage has been recorded" in stage.noted
     assert stage.run("status") == 0
     assert "units" not in stage.said

@@ -20,6 +20,7 @@ from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.errors import Transient
+from orbweaver.model.http_exchange import Failure
 from orbweaver.model.outcome import Outcome, Reason
 from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Closing, Row, Stage
 
@@ -154,13 +155,13 @@ def test_full_disk_is_reported_with_command_to_resume(
         monkeypatch.setattr(adapter, "copyfile", fill)
     else:
         monkeypatch.setattr(file_store, "TemporaryDirectory", fill)
-    assert stage.run(f"crawl {SITE} --out data --json") == 1
+    assert stage.run(f"crawl {SITE} --out data --json") == 9
     assert f"cannot write the files to {stage.folder / 'data'}: No space left" in stage.noted
     then = f"orbweaver local up && orbweaver export --crawl {RUN} --out DIR"
     assert f"{RUN} has ended and its records are kept; make room, then: {then}" in stage.noted
     assert "No space left" in stage.objects()[-1]["error"]
     stage.machine.up_already = True
-    assert stage.run(f"export --crawl {RUN} --out data") == 1
+    assert stage.run(f"export --crawl {RUN} --out data") == 9
     assert "free disk space or give another --out, and run it again" in stage.noted
     monkeypatch.undo()
     assert stage.run(f"export --crawl {RUN} --out data") == 0
@@ -203,31 +204,32 @@ NEVER = "robots.txt could not be fetched: connection refused"
 
 def test_crawl_without_any_page_counts_reasons_left_out(stage: Stage) -> None:
     stage.site = [replace(BROKEN, path=f"/{number}") for number in range(5)]
-    assert stage.run(f"crawl {SITE}") == 1
+    assert stage.run(f"crawl {SITE}") == 8
     *_, last = stage.noted.splitlines()
     assert last.startswith("  and 2 more: orbweaver pages ")
 
 
 def test_crawl_without_any_page_fails_with_reasons(stage: Stage) -> None:
     stage.site = [Row("/", Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE, bytes=None, error=NEVER)]
-    assert stage.run(f"crawl {SITE} --fail-above 100%") == 1
+    assert stage.run(f"crawl {SITE} --fail-above 100%") == 4
     assert stage.noted == f"nothing was fetched:\n  {SITE}/: {NEVER}\n"
     stage.clock.at_ms += 60_000
-    assert stage.run(f"start {SITE} --wait --json --window 0s") == 1
+    assert stage.run(f"start {SITE} --wait --json --window 0s") == 4
     result = stage.objects()[-1]
-    assert (result["exit_code"], result["why"]) == (1, [f"  {SITE}/: {NEVER}"])
+    assert (result["exit_code"], result["why"]) == (4, [f"  {SITE}/: {NEVER}"])
 
 
 def test_unreachable_site_starts_nothing(stage: Stage) -> None:
-    stage.unreached = {f"{SITE}/": "connection refused"}
-    assert stage.run(f"crawl {SITE}") == 1
+    refused = Failure(reason=Reason.CONNECT, detail="connection refused")
+    stage.unreached = {f"{SITE}/": refused}
+    assert stage.run(f"crawl {SITE}") == 4
     assert stage.noted == f"{SITE}/ cannot be reached: connection refused\nnothing was crawled\n"
-    assert stage.run(f"crawl {SITE} --json") == 1
+    assert stage.run(f"crawl {SITE} --json") == 4
     (result,) = stage.objects()
     assert result["error"] == f"{SITE}/ cannot be reached: connection refused"
-    assert (result["exit_code"], stage.machine.asked) == (1, [])
+    assert (result["exit_code"], stage.machine.asked) == (4, [])
     stage.machine.up_already = True
-    assert stage.run(f"crawl {SITE}") == 1
+    assert stage.run(f"crawl {SITE}") == 4
     stage.machine.function = {"ORBWEAVER_PROXY_SECRET": "proxies"}  # a proxy may reach the site
     assert stage.run(f"crawl {SITE}") == 0
     stage.machine.function = {}
@@ -331,14 +333,14 @@ def test_unfinished_crawl_with_other_options_ends_before_a_new_run(stage: Stage)
 def test_crawl_without_progress_is_given_up_after_a_minute(stage: Stage) -> None:
     stage.stuck = True
     stage.machine.queue = Depths(dead=2)
-    assert stage.run(f"crawl {SITE}") == 1
+    assert stage.run(f"crawl {SITE}") == 10
     assert f"{RUN} is stalled: nothing is queued, and 0 URLs have no outcome" in stage.noted
     assert "2 messages on the dead-letter queue" in stage.noted
     assert "  orbweaver dlq redrive --all" in stage.noted
     assert "no records, so no files in" in stage.said
     assert stage.clock.at_ms - NOW_MS < 100_000
     stage.machine.queue = Depths()
-    assert stage.run(f"crawl {SITE} --json") == 1
+    assert stage.run(f"crawl {SITE} --json") == 10
     assert "dead-letter" not in stage.noted
     assert (stage.objects()[-1]["type"], stage.objects()[-1]["stalled"]) == ("result", True)
 

@@ -98,7 +98,7 @@ def test_show_by_prefix_lists_all_matches(stage: Stage) -> None:
     assert SECRET not in stage.said
     assert stage.run("dlq show m-") == 0
     assert "\n\n" in stage.said
-    assert stage.run("dlq show nobody") == 1
+    assert stage.run("dlq show nobody") == 11
     assert "there is no dead letter 'nobody'" in stage.noted
 
 

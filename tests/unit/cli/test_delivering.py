@@ -65,7 +65,7 @@ def test_deliver_of_crawl_covers_all_its_days_or_one(stage: Stage) -> None:
 
 
 def test_deliver_of_missing_export_names_expected_manifest(stage: Stage) -> None:
-    assert stage.run("deliver --day 2026-01-01") == 1
+    assert stage.run("deliver --day 2026-01-01") == 11
     assert "there is no export at exports/manifests/dt=2026-01-01.json" in stage.noted
     assert stage.world.sent == []
 

@@ -67,7 +67,7 @@ def test_report_is_written_to_file_and_as_json(stage: Stage, kit: Kit, tmp_path:
 
 
 def test_unwritable_report_file_is_named_after_checks(stage: Stage, kit: Kit) -> None:
-    assert stage.run(f"{AWS} --out nowhere/report.json") == 1
+    assert stage.run(f"{AWS} --out nowhere/report.json") == 9
     assert "report.json cannot be written" in stage.noted
 
 

@@ -79,38 +79,41 @@ def test_url_is_requested_after_robots_txt_with_redirects(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "code", "said"),
     [
         (
             Response(status=404, headers={}, body=None),
+            8,
             "cannot be read: http_client_error: HTTP 404",
         ),
         (
             Failure(reason=Reason.DNS, detail="no such name"),
+            4,
             "cannot be read: dns: no such name",
         ),
         (
             Response(status=301, headers={"location": "/books/1"}, body=None),
+            7,
             "redirects more than 5 times",
         ),
     ],
 )
 def test_url_without_page_names_reason_of_crawl(
-    stage: Stage, answer: Response | Failure, said: str
+    stage: Stage, answer: Response | Failure, code: int, said: str
 ) -> None:
     stage.answers[f"{SITE}/robots.txt"] = Response(status=404, headers={}, body=None)
     stage.answers[f"{SITE}/books/1"] = answer
-    assert stage.run(f"extract {SITE}/books/1") == 2
+    assert stage.run(f"extract {SITE}/books/1") == code
     assert said in stage.noted
 
 
 def test_robots_txt_is_obeyed_unless_definition_disables_it(stage: Stage) -> None:
     robots = Response(status=200, headers={}, body=b"User-agent: *\nDisallow: /books/\n")
     stage.answers[f"{SITE}/robots.txt"] = robots
-    assert stage.run(f"extract {SITE}/books/1") == 2
+    assert stage.run(f"extract {SITE}/books/1") == 6
     assert f"robots.txt forbids {SITE}/books/1: save the page" in stage.noted
     stage.answers[f"{SITE}/robots.txt"] = Failure(reason=Reason.CONNECT, detail="refused")
-    assert stage.run(f"extract {SITE}/books/1") == 2
+    assert stage.run(f"extract {SITE}/books/1") == 4
     own = DEFINITION.replace("[[items]]", "[politeness]\nrobots=false\n[[items]]", 1)
     (stage.folder / "crawl.toml").write_text(own)
     stage.answers[f"{SITE}/books/1"] = Response(status=200, headers=HTML, body=PAGE)

@@ -217,9 +217,9 @@ def test_page_shows_every_field_safely(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        (f"page {SITE}/none", 1, f"there is no record of {SITE}/none in any crawl"),
-        (f"page {SITE}/none", 1, f": `orbweaver explain {SITE}/none` explains why"),
-        (f"page {SITE}/none --crawl {RUN}", 1, f"in {RUN}"),
+        (f"page {SITE}/none", 11, f"there is no record of {SITE}/none in any crawl"),
+        (f"page {SITE}/none", 11, f": `orbweaver explain {SITE}/none` explains why"),
+        (f"page {SITE}/none --crawl {RUN}", 11, f"in {RUN}"),
         ("page example.com", 2, "'example.com': not an absolute URL: did you mean https://example"),
         (
             "explain 127.0.0.1:80/a",

@@ -56,7 +56,7 @@ def test_second_run_within_a_second_gets_next_id(stage: Stage) -> None:
 def test_start_with_wait_shows_progress_and_exit_code(stage: Stage) -> None:
     stage.machine.up_already = True
     stage.site = [BROKEN]
-    assert stage.run(f"start {SITE} --wait --fail-above 0 --json") == 1
+    assert stage.run(f"start {SITE} --wait --fail-above 0 --json") == 8
     assert [one["type"] for one in stage.objects()] == ["started", "progress", "result"]
     assert "files" not in stage.objects()[-1]
 
@@ -71,7 +71,7 @@ def test_interrupted_wait_leaves_crawl_running(stage: Stage) -> None:
     assert stage.run(f"start {SITE} --wait --json --window 0s") == 130
     assert stage.objects()[-1]["interrupted"]
     stage.stuck = True
-    assert stage.run(f"start {SITE} --wait --name other") == 1
+    assert stage.run(f"start {SITE} --wait --name other") == 10
     assert "is stalled" in stage.noted
 
 

@@ -76,14 +76,14 @@ def test_missing_body_has_reason(stage: Stage) -> None:
     end = (record.body_offset or 0) + length
     erased = whole[: record.body_offset] + warc.tombstone(length) + whole[end:]
     stage.world.files[key] = erased
-    assert stage.run(f"page {SITE}/ --body") == 1
+    assert stage.run(f"page {SITE}/ --body") == 11
     assert "was forgotten" in stage.noted
     del stage.world.files[key]
-    assert stage.run(f"page {SITE}/ --text") == 1
+    assert stage.run(f"page {SITE}/ --text") == 11
     assert "the text of" in stage.noted
     assert "is past its retention" in stage.noted
     stage.world.pages[place] = replace(record, body_key=None)
-    assert stage.run(f"page {SITE}/ --body") == 1
+    assert stage.run(f"page {SITE}/ --body") == 11
     assert "no body of it is stored" in stage.noted
 
 
@@ -95,5 +95,5 @@ def test_screenshot_is_written_to_file_only(stage: Stage, tmp_path: Path) -> Non
     (place,) = (k for k, record in stage.world.pages.items() if record.body_key)
     record = stage.world.pages[place]
     stage.world.pages[place] = replace(record, screenshot_offset=None, screenshot_length=None)
-    assert stage.run(f"page {SITE}/ --screenshot {file}") == 1
+    assert stage.run(f"page {SITE}/ --screenshot {file}") == 11
     assert "set `render.screenshot` in the definition" in stage.noted

@@ -2,6 +2,7 @@
 
 clock              the time
 folder             files in a folder
+logs               log events on the standard error
 journal_blob       journal encoding, in a thread if long
 reader             page reading, in the worker or in a child process
 reader_child       the child process

@@ -28,7 +28,7 @@ from orbweaver.adapters.web.address_guard import (
 from orbweaver.adapters.web.errors import unresolved_reason, words_of
 from orbweaver.adapters.web.tls import context as tls_context
 from orbweaver.model.address_policy import Allowed
-from orbweaver.model.http_exchange import one_line
+from orbweaver.model.http_exchange import Failure, one_line
 from orbweaver.model.outcome import Reason
 from orbweaver.model.url import host_of
 
@@ -44,7 +44,7 @@ async def trouble_at(
     *,
     resolver: Callable[[], AbstractResolver] = aiohttp.DefaultResolver,
     connect_s: float = CONNECT_S,
-) -> str | None:
+) -> Failure | None:
     """Return why a canonical URL cannot be reached, or None if it can."""
     permits = Permits(allowed)
     permits.grant(frozenset({host_of(url)}))
@@ -53,11 +53,13 @@ async def trouble_at(
     try:
         found = await _resolve(guard, origin)
     except AddressRefusedError as error:
-        return one_line(error.why)
+        return Failure(reason=Reason.ADDRESS, detail=one_line(error.why))
     except OSError as error:
-        if unresolved_reason(error) is Reason.DNS_UNKNOWN:
-            return f"the name {origin.raw_host} is not known"
-        return f"the name {origin.raw_host} cannot be looked up: {one_line(words_of(error))}"
+        reason, detail = unresolved_reason(error), f"the name {origin.raw_host} is not known"
+        if reason is not Reason.DNS_UNKNOWN:
+            why = one_line(words_of(error))
+            detail = f"the name {origin.raw_host} cannot be looked up: {why}"
+        return Failure(reason=reason, detail=detail)
     finally:
         await guard.close()
     return await _dial(origin, found, connect_s)
@@ -77,23 +79,29 @@ def _family(address: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
-async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> str | None:
+async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> Failure | None:
     """Try the addresses in order. If all fail, return the most informative error."""
-    errors: list[tuple[int, str]] = []
+    errors: list[tuple[int, Failure]] = []
     for one in found:
         try:
             async with asyncio.timeout(connect_s / len(found)):
                 await _connect(origin, one)
         except TimeoutError:
-            errors.append((1, f"not connected within {connect_s:g} s"))
+            late = f"not connected within {connect_s:g} s"
+            errors.append((1, Failure(reason=Reason.TIMEOUT, detail=late)))
         except OSError as error:
             # A certificate error is the most informative one, a refused connection the least.
-            rank = 0 if isinstance(error, ssl.SSLError) else 1
-            rank = 2 if isinstance(error, ConnectionRefusedError) else rank
-            errors.append((rank, one_line(words_of(error)) or "the connection was closed"))
+            detail = one_line(words_of(error)) or "the connection was closed"
+            if isinstance(error, ssl.SSLError):
+                errors.append((0, Failure(reason=Reason.TLS, detail=detail)))
+            else:
+                rank = 2 if isinstance(error, ConnectionRefusedError) else 1
+                errors.append((rank, Failure(reason=Reason.CONNECT, detail=detail)))
         else:
             return None
-    return min(errors, key=lambda one: one[0])[1] if errors else "the name has no address"
+    if not errors:
+        return Failure(reason=Reason.DNS_UNKNOWN, detail="the name has no address")
+    return min(errors, key=lambda one: one[0])[1]
 
 
 async def _connect(origin: URL, one: ResolveResult) -> None:

@@ -27,7 +27,7 @@ from orbweaver.cli.command import STACK_JSON, answer, command, crawl_argument, f
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import DEFINITION
-from orbweaver.cli.exit_codes import FAILED, OK
+from orbweaver.cli.exit_codes import NOT_FOUND, OK
 from orbweaver.cli.session import chosen, environment_in
 from orbweaver.cli.stack import outputs_of
 from orbweaver.control.progress.spending import MILLION, price
@@ -80,7 +80,7 @@ async def cost(arguments: Namespace, around: CliContext) -> int:
         return OK
     if not units and not arguments.json:
         around.note(f"{status.crawl.id}: no usage has been recorded")
-        return FAILED
+        return NOT_FOUND
     body = {"type": "cost", "crawl": status.crawl.id, **as_json(units, pages)}
     body["limit_estimate_usd"] = charged(status.counters.total) or 0.0
     title = f"{status.crawl.id} · {text.plural(pages, 'page')} fetched"

@@ -7,6 +7,7 @@ the crawl. The same command then continues the crawl.
 from __future__ import annotations
 
 import asyncio
+import io
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from orbweaver.cli.commands import custom
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.crawl_plan import plan_of
-from orbweaver.cli.exit_codes import FAILED, INTERRUPTED, OK, UsageError, WriteError
+from orbweaver.cli.exit_codes import INTERRUPTED, NOT_WRITTEN, OK, UsageError, WriteError
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.session import Session, Stalled, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
@@ -38,6 +39,7 @@ from orbweaver.frontier.refetch import MISSING
 from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import PortError
+from orbweaver.model.http_exchange import Failure
 from orbweaver.model.settings import workers_for
 from orbweaver.model.url import host_of
 
@@ -75,6 +77,8 @@ def crawl(arguments: Namespace, around: CliContext) -> int:
     """Run a crawl on this machine, in a store or a stack on an emulator, and write its files."""
     plan = plan_of(arguments, around)
     wanted, context = _checked(plan, arguments, around)
+    if arguments.quiet and not arguments.json:
+        around = replace(around, out=io.StringIO())
     folder = store_of(arguments, around.folder, around.environment, makes=True)
     display = around.display(arguments)
     running = RunState()
@@ -99,8 +103,9 @@ def crawl(arguments: Namespace, around: CliContext) -> int:
         kept = f"{running.crawl} has ended and its records are kept; make room, then: {again}"
         around.note(str(error), kept)
         if isinstance(display, JsonDisplay):
-            display.put({"type": "result", "crawl": running.crawl, "error": str(error)})
-        return FAILED
+            body = {"type": "result", "crawl": running.crawl, "error": str(error)}
+            display.put({**body, "exit_code": NOT_WRITTEN})
+        return NOT_WRITTEN
     finally:
         display.close()
 
@@ -130,7 +135,7 @@ def _on_store(
     works = asked.arguments.workers or workers_for(asked.wanted.pages_max)
     others = worker_pids(folder)
     settings = store_settings(around.environment, extractor)
-    with further_processes(works - 1, folder, settings) as further:
+    with further_processes(works - 1, folder, settings, around.environment) as further:
         if unreached := _unreached(asked.wanted, around):
             return _cannot_begin(unreached, around, display)
 
@@ -197,8 +202,8 @@ def _checked(
     return wanted, context
 
 
-def _unreached(wanted: Crawl, around: CliContext) -> list[str]:
-    """Return why no seed's server can be reached, or [] if at least one can be reached.
+def _unreached(wanted: Crawl, around: CliContext) -> list[tuple[str, Failure]]:
+    """Return seeds with the failures of their servers, or [] if at least one can be reached.
 
     Only the first few servers are tried. The test only connects and sends no request, so it needs
     no slot of the hosts.
@@ -209,22 +214,27 @@ def _unreached(wanted: Crawl, around: CliContext) -> list[str]:
     first = {host_of(url): url for url in reversed(wanted.references)}
     tried = [first[host] for host in first_hosts(wanted.references)]
 
-    async def try_all() -> list[str | None]:
+    async def try_all() -> list[Failure | None]:
         return await asyncio.gather(*map(reach, tried))
 
     found = asyncio.run(try_all())
-    if None in found:
-        return []
-    return [f"{url} cannot be reached: {why}" for url, why in zip(tried, found, strict=True)]
+    failed = [(url, failure) for url, failure in zip(tried, found, strict=True) if failure]
+    return failed if len(failed) == len(found) else []
 
 
-def _cannot_begin(unreached: list[str], around: CliContext, display: Display) -> int:
+def _cannot_begin(
+    unreached: list[tuple[str, Failure]], around: CliContext, display: Display
+) -> int:
+    from orbweaver.cli.causes import code_of
+
     display.close()
-    around.note(*map(text.clean, unreached), "nothing was crawled")
+    why = [f"{url} cannot be reached: {failure.detail}" for url, failure in unreached]
+    around.note(*map(text.clean, why), "nothing was crawled")
+    code = code_of(unreached[0][1].reason)
     if isinstance(display, JsonDisplay):
-        body = {"type": "result", "crawl": None, "error": "; ".join(unreached)}
-        display.put({**body, "exit_code": FAILED})
-    return FAILED
+        body = {"type": "result", "crawl": None, "error": "; ".join(why)}
+        display.put({**body, "exit_code": code})
+    return code
 
 
 async def _crawl(

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from orbweaver.cli.command import answer, command, option
 from orbweaver.cli.context import CliContext
-from orbweaver.cli.exit_codes import FAILED, OK, UsageError
+from orbweaver.cli.exit_codes import NOT_FOUND, OK, UsageError
 from orbweaver.cli.session import Session, chosen
 from orbweaver.cli.store import StorePlace
 from orbweaver.delivery.plan import DeliveryOrder, spelled
@@ -43,7 +43,7 @@ async def deliver(arguments: Namespace, around: CliContext) -> int:
     answer(arguments, around, bodies, *lines)
     if not standing:
         around.note(f"there is no export at {', '.join(PREFIX + order.path for order in orders)}")
-        return FAILED
+        return NOT_FOUND
     return OK
 
 

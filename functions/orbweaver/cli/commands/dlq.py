@@ -23,7 +23,7 @@ from orbweaver.cli.command import (
     option,
 )
 from orbweaver.cli.context import CliContext
-from orbweaver.cli.exit_codes import FAILED, OK
+from orbweaver.cli.exit_codes import FAILED, NOT_FOUND, OK
 from orbweaver.cli.session import Session, chosen
 from orbweaver.control.crawl_control import ControlError
 from orbweaver.frontier.dead_letters import (
@@ -122,7 +122,7 @@ async def _show(arguments: Namespace, around: CliContext) -> int:
     if not cases:
         around.note(f"there is no dead letter {text.cut(wanted, 80)!r}")
     _say_cut(found.cut and not cases, arguments, around)
-    return OK if cases else FAILED
+    return OK if cases else NOT_FOUND
 
 
 # --- redrive and purge --------------------------------------------------------------------------

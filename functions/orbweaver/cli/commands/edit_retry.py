@@ -10,7 +10,17 @@ from dataclasses import replace
 from typing import Any
 
 from orbweaver.cli import crawl_options, text
-from orbweaver.cli.command import answer, command, crawl_argument, group, option, repeated
+from orbweaver.cli.command import (
+    STACK_JSON,
+    answer,
+    command,
+    crawl_argument,
+    group,
+    log_options,
+    option,
+    progress_option,
+    repeated,
+)
 from orbweaver.cli.commands.init_check import document_in, unfit
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_end import EndedCrawl, conclude, timed, why_no_pages
@@ -161,5 +171,6 @@ COMMANDS = (
         repeated("--reason REASON", "only URLs that failed for this reason; may be repeated"),
         option("--host HOST", "only URLs of this host"),
         option("--wait", "show progress until it ends"),
+        parents=(*STACK_JSON, progress_option, log_options),
     ),
 )

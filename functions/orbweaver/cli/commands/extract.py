@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 
 from orbweaver.cli import text
+from orbweaver.cli.causes import code_of
 from orbweaver.cli.command import answer, command, json_option, option
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.custom import EXTRACTOR_HELP, module_of
@@ -21,7 +22,7 @@ from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import DEFINITION
-from orbweaver.cli.exit_codes import FAILED, OK, UsageError
+from orbweaver.cli.exit_codes import FAILED, NO_PAGE, OK, REFUSED, PageError, UsageError
 from orbweaver.cli.ruling import ruling_of
 from orbweaver.extraction.extract import ItemRule, rules_for
 from orbweaver.fetching.response_verdict import Read, Redirect, judge
@@ -30,6 +31,7 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.item import Item
+from orbweaver.model.outcome import ANSWERED
 from orbweaver.model.ports import Fetcher
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, host_of, redacted
@@ -141,8 +143,9 @@ async def _fetched(url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher)
             case _:
                 said = verdict.error or ""
                 why = f"{verdict.reason}: {said}" if said else str(verdict.reason)
-                raise UsageError(f"{redacted(url)} cannot be read: {text.clean(why)}")
-    raise UsageError(f"{redacted(url)} redirects more than {REDIRECTS_MAX} times")
+                said = f"{redacted(url)} cannot be read: {text.clean(why)}"
+                raise PageError(said, code_of(verdict.reason))
+    raise PageError(f"{redacted(url)} redirects more than {REDIRECTS_MAX} times", NO_PAGE)
 
 
 async def _allowed(
@@ -156,9 +159,10 @@ async def _allowed(
     token = identity_of(crawl, host_of(url), settings.fetching.user_agent).token
     fix = "save the page and give the file, or set politeness.robots for your own site"
     if isinstance(ruling, RobotsUnreachable):
-        raise UsageError(f"robots.txt of {redacted(url)} cannot be read: {ruling.detail}: {fix}")
+        said = f"robots.txt of {redacted(url)} cannot be read: {ruling.detail}: {fix}"
+        raise PageError(said, code_of(ruling.reason or ANSWERED))
     if isinstance(ruling, Robots) and not ruling.decide(token, url).allowed:
-        raise UsageError(f"robots.txt forbids {redacted(url)}: {fix}")
+        raise PageError(f"robots.txt forbids {redacted(url)}: {fix}", REFUSED)
 
 
 def _lines(

@@ -21,11 +21,12 @@ from orbweaver.cli.command import (
     newest,
     option,
     out_option,
+    progress_option,
 )
 from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_end import left_behind, timed
-from orbweaver.cli.exit_codes import FAILED, OK, UsageError
+from orbweaver.cli.exit_codes import NOT_FOUND, OK, UsageError
 from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import JsonDisplay
 from orbweaver.cli.live.lines import heading, rows
@@ -144,7 +145,7 @@ async def page(arguments: Namespace, around: CliContext) -> int:
         where = f"in {crawl.id}" if crawl else "in any crawl"
         why = f"`orbweaver explain {shlex.quote(url)}` explains why"
         around.note(f"there is no record of {url} {where}: {why}")
-        return FAILED
+        return NOT_FOUND
     for place, record in enumerate(records):
         cells = json.loads(json.dumps(page_as_json(record)))
         known = [(key, str(cell)) for key, cell in cells.items() if cell is not None]
@@ -196,7 +197,7 @@ async def _pour(
         return OK
     crawls = ", ".join(dict.fromkeys(record.crawl for record in records))
     around.note(f"no {what} of it is stored (in {crawls}): {_WHY[what]}")
-    return FAILED
+    return NOT_FOUND
 
 
 def _line(record: PageRecord) -> str:
@@ -258,6 +259,7 @@ COMMANDS = (
         status,
         newest(),
         option("--watch", "keep showing it until it ends"),
+        parents=(*STACK_JSON, progress_option),
     ),
     command(
         "pages",

@@ -18,13 +18,14 @@ from typing import Any
 
 from orbweaver.app.wiring import previewing
 from orbweaver.cli import text
+from orbweaver.cli.causes import code_of
 from orbweaver.cli.command import command, exclusive_options, option, store_option
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import add_request, given
-from orbweaver.cli.exit_codes import FAILED, OK, UsageError
+from orbweaver.cli.exit_codes import FAILED, NO_PAGE, OK, UsageError
 from orbweaver.cli.store import is_store, opened_store
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.seed_preview import SeedPreviewer, SeedReading
@@ -45,7 +46,7 @@ async def scrape(arguments: Namespace, around: CliContext) -> int:
         around.write(json.dumps(_object(found, arguments.items is not None)))
     if found.reading is None:
         around.note(f"{text.clean(found.preview.url or arguments.page)}: {found.preview.why}")
-        return FAILED
+        return NO_PAGE if found.reason is None else code_of(found.reason)
     if arguments.items is not None:
         if found.reading.items is None:
             around.note(f"no rule of {arguments.items} matches {found.preview.url}")

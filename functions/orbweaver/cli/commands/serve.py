@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orbweaver.cli.command import WORKERS, command, option, store_option
+from orbweaver.cli.command import WORKERS, command, log_options, option, store_option
 from orbweaver.cli.commands.metrics import Board, address, listening, scraping
 from orbweaver.cli.export_files import OUT, check_folder, check_writable
 from orbweaver.cli.session import Session, store_session
@@ -194,6 +194,6 @@ COMMANDS = (
             "--out DIR",
             "export each past day to this folder (default: each ended crawl to out/ID)",
         ),
-        parents=(store_option,),
+        parents=(store_option, log_options),
     ),
 )

@@ -1,9 +1,10 @@
 """Show the progress of a crawl: a live screen on a terminal, otherwise lines or JSON.
 
 With `--json` every line of the standard output is an object: `step`, `progress`, and at the end one
-`result`. The screen uses the terminal's alternate buffer, as editors do, so closing it restores the
-previous content. If the crawl has not ended when the screen closes, the last state of the crawl is
-printed once.
+`result`. With `--progress json` the steps and the progress are such lines of the standard error,
+and with `--progress none` nothing shows them. The screen uses the terminal's alternate buffer, as
+editors do, so closing it restores the previous content. If the crawl has not ended when the screen
+closes, the last state of the crawl is printed once.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Lines(Display):
             self.say(line(view))
 
 
-class JsonDisplay(Lines):
+class JsonLines(Lines):
     """Writes a JSON object for each step, and one for the progress every two seconds."""
 
     every_ms = 2_000
@@ -88,6 +89,22 @@ class JsonDisplay(Lines):
     def put(self, body: Mapping[str, Any]) -> None:
         """Write a JSON object as one line of ASCII, which cannot control a terminal."""
         print(json.dumps(body, ensure_ascii=True), file=self._out, flush=True)
+
+
+class JsonDisplay(JsonLines):
+    """Writes the result of a command as JSON, too. If `quiet`, it writes only the result."""
+
+    def __init__(self, out: TextIO, *, quiet: bool = False) -> None:
+        super().__init__(out)
+        self._quiet = quiet
+
+    def say(self, said: str) -> None:
+        if not self._quiet:
+            super().say(said)
+
+    def show(self, view: View) -> None:
+        if not self._quiet:
+            super().show(view)
 
 
 def _no_footer(_: View) -> str:
