@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -18,12 +17,17 @@ from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError, WriteError
 from orbweaver.cli.query import tables
 from orbweaver.cli.query.duckdb import QueryBounds, database
-from orbweaver.cli.query.tables import Export, Sheet
-from orbweaver.cli.session import chosen
+from orbweaver.cli.query.exported import (
+    check_source,
+    day_option,
+    fetch_tables,
+    find_exports,
+    from_option,
+)
+from orbweaver.cli.query.tables import Export
 
 # DuckDB needs more memory than this limit, because it does not count all of it.
 BOUNDS = QueryBounds(memory="550MB")
-OUT = Path("out")
 TABLES = ("pages", "links", "texts")
 # Modules with the function `render`, and the number of findings that they show per check.
 FORMATS: Mapping[str, tuple[str, int]] = {
@@ -43,8 +47,7 @@ def audit(arguments: Namespace, around: CliContext) -> int:
         return OK
     if arguments.fail_on in BARS[2:] and arguments.since is None:
         raise UsageError(f"--fail-on {arguments.fail_on}: name the earlier run with --since")
-    if arguments.target and arguments.source:
-        raise UsageError("--from: a folder is no stack: omit --target")
+    check_source(arguments)
     name, shown = FORMATS[arguments.format]
     render: Callable[[AuditReport], str] = import_module(f"orbweaver.cli.audit.{name}").render
     with TemporaryDirectory(prefix="orbweaver-") as folder:
@@ -80,8 +83,7 @@ def _audited(
     exports, before = _exports(arguments, around, folder / "files")
     sheets = tables.sheets_of([*before, *exports])
     sheets = {name: sheets[name] for name in TABLES if name in sheets}
-    if arguments.target:
-        asyncio.run(_fetch(arguments, around, sheets))
+    fetch_tables(arguments, around, sheets)
     with database(sheets, folder / "spill", BOUNDS) as opened:
         runs = exported_runs(opened, exports)
         found = runs.find(arguments.which)
@@ -103,24 +105,11 @@ def _exports(
     arguments: Namespace, around: CliContext, folder: Path
 ) -> tuple[list[Export], list[Export]]:
     """Return the exports, and the earlier exports if --since names a folder."""
-    if arguments.target:
-
-        async def listed() -> list[Export]:
-            async with chosen(arguments, around) as session:
-                return await tables.exports_of(session.ports.files, folder, arguments.day)
-
-        return asyncio.run(listed()), []
-    source = arguments.source or OUT
-    found = tables.exports_in(around.folder / source, source, arguments.day)
+    found = find_exports(arguments, around, folder)
     since = arguments.since
-    if since is None or not (around.folder / since / "manifests").is_dir():
+    if arguments.target or since is None or not (around.folder / since / "manifests").is_dir():
         return found, []
     return found, tables.exports_in(around.folder / since, Path(since), None)
-
-
-async def _fetch(arguments: Namespace, around: CliContext, sheets: Mapping[str, Sheet]) -> None:
-    async with chosen(arguments, around) as session:
-        await tables.fetch(session.ports.files, sheets.values(), around.note)
 
 
 def _write(body: str, out: Path | None, around: CliContext) -> None:
@@ -148,10 +137,8 @@ COMMANDS = (
         "audit",
         audit,
         crawl_argument("id or name of an exported crawl (default: the newest)", nargs="?"),
-        option(
-            "--from DIR", f"folder with exports, or with folders of exports ({OUT})", dest="source"
-        ),
-        option("--day YYYY-MM-DD", "only this day"),
+        from_option,
+        day_option,
         option(
             "--since RUN",
             "compare with an earlier run: its id, the name of the crawl, or a folder with exports",

@@ -7,7 +7,6 @@ characters.
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import itertools
 import json
@@ -23,12 +22,17 @@ from orbweaver.cli.context import CliContext, shown
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.query import duckdb, tables
 from orbweaver.cli.query.duckdb import Answer, as_json, distinct, format_cell, is_number
+from orbweaver.cli.query.exported import (
+    check_source,
+    day_option,
+    fetch_tables,
+    find_exports,
+    from_option,
+)
 from orbweaver.cli.query.saved import saved
 from orbweaver.cli.query.tables import Sheet
-from orbweaver.cli.session import chosen
 
 FORMATS = ("table", "csv", "json")
-OUT = Path("out")
 STDIN = "-"
 ROWS_SHOWN = 100
 CELL_CHARS_MAX = 80
@@ -36,8 +40,7 @@ CELL_CHARS_MAX = 80
 
 def query(arguments: Namespace, around: CliContext) -> int:
     sql = _sql(arguments, around)
-    if arguments.target and arguments.source:
-        raise UsageError("--from: a folder is no stack: omit --target")
+    check_source(arguments)
     with TemporaryDirectory(prefix="orbweaver-") as folder:
         place = Path(folder)
         known, taken = _tables(arguments, around, sql, place / "files")
@@ -71,21 +74,10 @@ def _tables(
     Only tables that the query references have rows in the second result. Their files are fetched
     into `folder` if the exports are a stack's.
     """
-    if not arguments.target:
-        source = arguments.source or OUT
-        found = tables.exports_in(around.folder / source, source, arguments.day)
-        known = tables.sheets_of(found)
-        return known, {} if sql is None else duckdb.referred(sql, known)
-
-    async def fetched() -> tuple[dict[str, Sheet], dict[str, Sheet]]:
-        async with chosen(arguments, around) as session:
-            files = session.ports.files
-            known = tables.sheets_of(await tables.exports_of(files, folder, arguments.day))
-            taken = {} if sql is None else duckdb.referred(sql, known)
-            await tables.fetch(files, taken.values(), around.note)
-            return known, taken
-
-    return asyncio.run(fetched())
+    known = tables.sheets_of(find_exports(arguments, around, folder))
+    taken = {} if sql is None else duckdb.referred(sql, known)
+    fetch_tables(arguments, around, taken)
+    return known, taken
 
 
 # --- what is shown ------------------------------------------------------------------------------
@@ -140,9 +132,6 @@ def _show_table(answer: Answer, limit: int, around: CliContext) -> None:
     around.note(f"the first {counted}; --limit shows more" if more else counted)
 
 
-_FROM = option(
-    "--from DIR", f"folder with exports, or with folders of exports ({OUT})", dest="source"
-)
 COMMANDS = (
     command(
         "query",
@@ -150,8 +139,8 @@ COMMANDS = (
         option("sql SQL", "one SELECT; - reads it from the standard input", nargs="?"),
         option("--saved NAME", "run a built-in query"),
         option("--list", "list tables and saved queries"),
-        _FROM,
-        option("--day YYYY-MM-DD", "only this day"),
+        from_option,
+        day_option,
         option(
             f"--format {'|'.join(FORMATS)}", f"output format ({FORMATS[0]})", default=FORMATS[0]
         ),
