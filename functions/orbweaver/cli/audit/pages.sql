@@ -8,7 +8,7 @@ WITH newest AS (
 )
 SELECT CAST(row_number() OVER (ORDER BY url) AS INTEGER) AS id,
        crawl, url, outcome, reason, status, depth, referrer, bytes, latency_ms, title, description,
-       language, h1, charset, sha256, cut, error,
+       language, h1, charset, sha256, cut, error, last_modified, fetched_at,
        -- --canonical skips such pages and keeps the URL in error.
        CASE WHEN reason = 'canonical' THEN error ELSE canonical END AS canonical,
        NOT list_contains(getvariable('judged'), reason) AS ours,

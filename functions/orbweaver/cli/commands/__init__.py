@@ -65,6 +65,7 @@ _COMMANDS = (
     ("extract", "commands.extract", "try the item rules of a definition on one page"),
     ("query", "query.command", "query exports with SQL, in a folder or of a stack (--target)"),
     ("audit", "audit.command", "check exported pages and links for faults of the site"),
+    ("generate", "generate.command", "write sitemap.xml or llms.txt from exported pages"),
     ("deliver", "commands.deliver", "deliver an existing export again"),
     ("local", "commands.steer", "manage the stack on this machine: up, down, status"),
     (
