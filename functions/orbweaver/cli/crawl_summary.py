@@ -8,7 +8,15 @@ from typing import Any
 
 from orbweaver.cli import text
 from orbweaver.cli.export_files import ExportResult
-from orbweaver.cli.live.lines import STOPS, cost, counted, items, left_out, reasons
+from orbweaver.cli.live.lines import (
+    cost,
+    counted,
+    is_complete_refetch,
+    items,
+    left_out,
+    reasons,
+    stop_reason,
+)
 from orbweaver.control.progress import status as progress
 from orbweaver.control.progress.status import View
 from orbweaver.frontier.resumption import REQUESTED_AGAIN
@@ -40,7 +48,7 @@ def lines(
         has_rest = bool(_links_left(view))
         found = [nothing_new(crawl, before, used_by, has_rest=has_rest)]
         return found if written is None else [*found, "", *map(text.clean, files(written))]
-    why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
+    why = stop_reason(crawl)
     took = text.clock(status.elapsed_ms / 1000)
     ended = f"{crawl.id} finished in {took}" + (f" ({why}): " if why else ": ")
     if crawl.stop is Stop.CANCELLED:
@@ -87,12 +95,17 @@ def requested_again(view: View) -> str:
     if not number:
         return ""
     what = "that failed or were disallowed by robots.txt"
-    return f"{text.plural(number, 'URL')} of earlier runs {what}, requested again"
+    said = f"{text.plural(number, 'URL')} of earlier runs {what}, requested again"
+    if view.reading.status.counters.claimed > number:
+        return said
+    window = text.span(view.crawl.window_s)
+    fetched = f"the others were fetched within the window of {window}"
+    return f"{said}; {fetched}: --window 0s crawls everything again"
 
 
 def limited(view: View) -> str:
     """Describe the URLs that used up the page limit (pages, redirects, failures), or return ""."""
-    if view.crawl.stop is not Stop.MAX_PAGES:
+    if view.crawl.stop is not Stop.MAX_PAGES or is_complete_refetch(view.crawl):
         return ""
     used = spent(view.total)
     free = view.reading.status.counters.claimed - used
@@ -119,7 +132,7 @@ def left_over(view: View) -> str:
         " --stop-when-nothing-new requests them",
     }
     links = _links_left(view)
-    if crawl.stop not in goes_on or not links:
+    if crawl.stop not in goes_on or not links or is_complete_refetch(crawl):
         return ""
     return f"{links} {goes_on[crawl.stop]}"
 

@@ -429,6 +429,13 @@ LIMITED: Mapping[str, Any] = {**ENDED, "pages_max": 200, "stop": Stop.MAX_PAGES}
                 " --stop-when-nothing-new requests them"
             ),
         ),
+        # The page limit of a run for missing content is the number of its pages.
+        (
+            {"late_links": 9},
+            Spared(links=7, read=7),
+            {**LIMITED, "pages_max": 3, "retry_of": "shop-1"},
+            "",
+        ),
     ],
 )
 def test_run_with_links_left_counts_them_and_names_command(
@@ -440,6 +447,8 @@ def test_run_with_links_left_counts_them_and_names_command(
     assert left.startswith(said)
     assert bool(left) is bool(said)
     shown = "\n".join(crawl_summary.lines(view))
+    is_limited = view.crawl.stop is Stop.MAX_PAGES and view.crawl.retry_of is None
+    assert ("it reached --max-pages" in shown, "\nlimit  " in shown) == (is_limited, is_limited)
     assert (f"\nleft over  {left}\n" in f"{shown}\n") is bool(said)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from orbweaver.cli import crawl_summary
 from orbweaver.control.progress.status import as_json
 from orbweaver.model.crawl import State, Stop
@@ -38,6 +40,19 @@ def test_summary_of_page_limit_lists_counted_urls() -> None:
         "limit  60 URLs requested: fetched 57 · redirected 3;"
         " 2 refused without a request do not count"
     )
+
+
+@pytest.mark.parametrize(("claimed", "is_named"), [(1, True), (2, False)])
+def test_run_with_only_failures_of_earlier_runs_names_window(
+    claimed: int, *, is_named: bool
+) -> None:
+    total = {"claimed": claimed, "fetched": claimed - 1, "failed": 1, "requested_again": 1}
+    shown = "\n".join(crawl_summary.lines(view_of(total, state=State.FINISHED)))
+    assert "\nagain  1 URL of earlier runs that failed or were disallowed by robots.txt" in shown
+    assert (
+        "; the others were fetched within the window of 7 days: --window 0s crawls everything again"
+        in shown
+    ) is is_named
 
 
 def test_truncated_pages_are_summarized_by_part() -> None:

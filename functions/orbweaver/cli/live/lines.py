@@ -12,6 +12,7 @@ from orbweaver.control.progress.forecast import count_unread_seeds
 from orbweaver.control.progress.hosts import SILENT_MS_MIN
 from orbweaver.control.progress.status import View
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
+from orbweaver.frontier.refetch import has_only_seeds
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, Refusal, short_of
 
@@ -43,9 +44,20 @@ def heading(view: View) -> str:
 
 def state(view: View) -> str:
     """Return a crawl's state, and the reason if it is stopping or has ended."""
-    crawl = view.crawl
-    why = "" if crawl.stop is None else STOPS.get(crawl.stop, f"{crawl.stop} is used up")
-    return f"{crawl.state}: {why}" if why else str(crawl.state)
+    why = stop_reason(view.crawl)
+    return f"{view.crawl.state}: {why}" if why else str(view.crawl.state)
+
+
+def stop_reason(crawl: Crawl) -> str:
+    """Return why a crawl ended, or "" if it requested all its URLs."""
+    # The page limit of a run for missing content is the number of its pages.
+    if crawl.stop is None or is_complete_refetch(crawl):
+        return ""
+    return STOPS.get(crawl.stop, f"{crawl.stop} is used up")
+
+
+def is_complete_refetch(crawl: Crawl) -> bool:
+    return crawl.stop is Stop.MAX_PAGES and has_only_seeds(crawl)
 
 
 def rows(view: View) -> list[tuple[str, str]]:
