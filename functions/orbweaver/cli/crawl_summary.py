@@ -258,7 +258,7 @@ def nothing_new(
     if crawl.resumes:
         return (
             f"nothing new: these limits and this scope exclude what {crawl.resumes[0]} left"
-            " out; see `orbweaver report`"
+            " out; see `orbweaver report`; --window 0s crawls everything again"
         )
     seeds = "every seed was" if len(crawl.seeds) > 1 else "the seed was"
     return (

@@ -137,7 +137,7 @@ def _unseen(facts: Facts, url: str) -> str:
     if facts.late:
         barren = crawl.stop is Stop.NOTHING_NEW
         why = "ended as nothing new was to come" if barren else "reached its limit"
-        return f"not requested: it waited when {crawl.id} {why}{_kind(facts)}"
+        return f"not requested: it waited when {crawl.id} {why}{_kind(facts)}{_remedy(crawl)}"
     if (withdrawn := _withdrawn(facts)) is not None:
         return withdrawn
     link = "links to it without nofollow" if crawl.obey_nofollow else "links to it"
@@ -145,8 +145,17 @@ def _unseen(facts: Facts, url: str) -> str:
         return f"not found yet; it is crawled if a page within the scope {link}"
     return (
         f"not found, and {crawl.id} has ended; a new run crawls it if a page within the scope"
-        f" {link}"
+        f" {link}{_remedy(crawl)}"
     )
+
+
+def _remedy(crawl: Crawl) -> str:
+    """Return what requests the URLs that the end of a crawl left out, or ""."""
+    if crawl.stop is Stop.MAX_PAGES:
+        return f"; the same command with a higher --max-pages than {crawl.pages_max:,} continues it"
+    if crawl.stop is Stop.NOTHING_NEW:
+        return "; the same command without --stop-when-nothing-new continues it"
+    return ""
 
 
 def _kind(facts: Facts) -> str:
@@ -249,7 +258,7 @@ def _crawl(facts: Facts) -> str:
 
 def _scope(facts: Facts, url: str, url_status: UrlStatus) -> str:
     crawl, referrer = facts.crawl, _referrer(facts)
-    if url in crawl.references:
+    if url in crawl.references and not facts.depth:
         return "it is a seed"
     if referrer is not None:
         said = scope_rule(crawl, url, referrer)
@@ -281,17 +290,15 @@ def _origin(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
     referrer = _referrer(facts)
     if referrer is not None:
         yield "linked by", referrer
+    elif facts.depth and facts.run.retry_of is not None:
+        # The run requests pages of earlier runs as seeds, at their depths.
+        earlier = f"`orbweaver explain URL --crawl {facts.run.retry_of}` names it"
+        yield "linked by", f"a page of an earlier run: {earlier}"
     elif url in facts.crawl.references or (record or target) is not None:
         yield "linked by", "no page: it is a seed"
     else:
         yield "linked by", "unknown until it ends"
-    if record is not None:
-        depth = record.depth
-    elif target is not None:
-        depth = target.depth
-    else:
-        depth = claim.depth if claim is not None else 0
-    yield "depth", f"{depth} of {depth_limit(facts.run, combined_rule(facts.run.rules, url))}"
+    yield "depth", f"{facts.depth} of {depth_limit(facts.run, combined_rule(facts.run.rules, url))}"
 
 
 def _links(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -110,6 +110,13 @@ class Facts:
         return self.owner or self.crawl
 
     @property
+    def depth(self) -> int:
+        """The number of links from a seed. 0 if the URL is not queued."""
+        target = None if self.journey is None else self.journey.target
+        found = self.record or target or self.claim
+        return 0 if found is None else found.depth
+
+    @property
     def orphaned(self) -> bool:
         """True if another run claimed the URL and that run is not stored any more."""
         others = self.claim is not None and self.claim.crawl != self.crawl.id

@@ -387,7 +387,7 @@ def test_limit_of_continued_run_counts_all_runs() -> None:
         ),
         (200, 0, ("shop-0",), "is used up by shop-0, within the window of 7 days; --window 0s"),
         (200, 0, ("shop-1", "shop-0"), "is used up by shop-1 and 1 before it, within the window"),
-        (60, 9, (), "exclude what shop-1 left out"),
+        (60, 9, (), "what shop-1 left out; see `orbweaver report`; --window 0s crawls everything"),
     ],
 )
 def test_run_unable_to_continue_gives_reason(

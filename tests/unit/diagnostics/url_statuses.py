@@ -8,7 +8,7 @@ from typing import Any
 from orbweaver.diagnostics.url_status import Journey, UrlStatus
 from orbweaver.frontier.dead_letters import DeadLetter, read
 from orbweaver.frontier.journal import Unrecorded
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import State, Stop
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.target import Target
@@ -466,6 +466,35 @@ URL_STATUSES: dict[str, tuple[dict[str, Any], UrlStatus, list[str]]] = {
         {"crawl": OVER},
         UrlStatus.UNSEEN,
         ["not found, and site-1 has ended; a new run", "(finished)"],
+    ),
+    "never seen, beyond the page limit": (
+        {"crawl": replace(OVER, stop=Stop.MAX_PAGES, pages_max=4)},
+        UrlStatus.UNSEEN,
+        ["; the same command with a higher --max-pages than 4 continues it"],
+    ),
+    "late when the page limit was reached": (
+        {"crawl": replace(OVER, stop=Stop.MAX_PAGES, pages_max=4), "late": True, "kind": (3, 0)},
+        UrlStatus.UNSEEN,
+        ["not requested: it waited", "; the same command with a higher --max-pages than 4"],
+    ),
+    "late when nothing new was to come": (
+        {"crawl": replace(OVER, stop=Stop.NOTHING_NEW), "late": True},
+        UrlStatus.UNSEEN,
+        ["; the same command without --stop-when-nothing-new continues it"],
+    ),
+    "a link that a later run requested again": (
+        {
+            "crawl": replace(OVER, seeds=(URL,), anchors=(f"{SITE}/",), retry_of="site-0"),
+            "claim": CLAIM,
+            "record": record(Outcome.FETCHED, Reason.OK, referrer=None, depth=2),
+        },
+        UrlStatus.ENDED,
+        [
+            "scope: scope host: same host",
+            "linked by: a page of an earlier run",
+            "--crawl site-0`",
+            "depth: 2 of",
+        ],
     ),
     "never seen, by the crawl of bare URLs": (
         {"crawl": replace(CRAWL, seeds=(), continuous=True)},
