@@ -1,6 +1,6 @@
 // A new crawl: a form and the same as TOML, problems beside their keys, a preview of the first page
 // with the fate of its links, an estimate of the cost, and the start.
-import { html, useState, useEffect, useRef } from "/vendor/preact-htm.js";
+import { html, useState, useEffect, useLayoutEffect, useRef } from "/vendor/preact-htm.js";
 import { ask, user, steers, number, plural, dollars, duration, words, Heading, Warning } from "/lib.js";
 import { numberIn, Act, CHOICES, LABELS } from "/parts.js";
 import { Items } from "/items.js";
@@ -145,7 +145,8 @@ export function New() {
   }
   const anew = () => go({ document: FIRST }, 0);
   // The tab keeps the draft until the crawl starts.
-  useEffect(() => { const toml = sessionStorage.getItem(DRAFT); if (steers()) go(toml ? { toml } : { document: FIRST }, 0); return () => clearTimeout(timer.current); }, []);
+  // A layout effect runs before the first paint, so the stored draft cannot replace typed text.
+  useLayoutEffect(() => { const toml = sessionStorage.getItem(DRAFT); if (steers()) go(toml ? { toml } : { document: FIRST }, 0); return () => clearTimeout(timer.current); }, []);
   useEffect(() => { if (draft.toml) sessionStorage.setItem(DRAFT, draft.toml); }, [draft.toml]);
   const leave = (/** @type {string} */ to) => { sessionStorage.removeItem(DRAFT); location.hash = to; };
   const change = (/** @type {string} */ key, /** @type {any} */ value) => {
