@@ -239,6 +239,20 @@ def test_ordinary_pages_are_light(asked: ReadingJob, light: bool) -> None:
     assert is_light(asked) is light
 
 
+@pytest.mark.parametrize(
+    ("body", "light"),
+    [
+        (b"<p><font x=1>y</font></p>" * 240, True),
+        (BY_NAME["texts-formats"].body(), False),
+        (b"<p>" + b"".join(b"<b x=%d>" % number for number in range(490)) + b"<p>y" * 490, False),
+    ],
+)
+def test_text_of_page_with_inflated_tree_is_left_to_child(body: bytes, *, light: bool) -> None:
+    found = light_stages(job(body, keeping=Keeping(texts=True)))
+    with contextlib.nullcontext() if light else pytest.raises(HeavyError):
+        assert [*found]
+
+
 # --- child process ----------------------------------------------------------------------------
 
 
