@@ -272,6 +272,22 @@ async def test_abandoned_forced_claim_restores_earlier_claim(world: World) -> No
     assert await frontier.claim(forced, targets(URLS[0])) == {URLS[0]}
 
 
+async def test_failed_forced_claim_frees_url_although_earlier_claim_is_fresh(world: World) -> None:
+    frontier = world.container().frontier
+    now_ms = world.clock.now_ms()
+    await frontier.claim(claimer("a", now_ms), targets(URLS[0]))
+    forced = forcing(now_ms)
+    await frontier.claim(forced, targets(URLS[0]))
+    for _ in range(2):
+        await frontier.abandon(samples.crawl(id="shop-2"), [URLS[0]], failed=True)
+    same = replace(forced, pack="d")
+    assert (await frontier.known(same, URLS)).held == {URLS[0]}
+    later = replace(claimer("c", now_ms + 9_000), crawl="shop-3")
+    assert await frontier.claim(later, targets(URLS[0])) == {URLS[0]}
+    await frontier.release(later, [URLS[0]])
+    assert await frontier.claim(later, targets(URLS[0])) == {URLS[0]}
+
+
 async def test_only_own_claims_are_released(world: World) -> None:
     frontier = world.container().frontier
     now_ms = world.clock.now_ms()
@@ -325,9 +341,9 @@ async def test_random_claim_history_matches_memory_adapter(world: World) -> None
                 await frontier.release(asks, urls)
                 await model.release(asks, urls)
             case _:
-                owner = samples.crawl(id=asks.crawl)
-                await frontier.abandon(owner, urls)
-                await model.abandon(owner, urls)
+                owner, failed = samples.crawl(id=asks.crawl), random.random() < 0.5
+                await frontier.abandon(owner, urls, failed=failed)
+                await model.abandon(owner, urls, failed=failed)
 
 
 async def test_last_claim_of_url_is_read(world: World) -> None:

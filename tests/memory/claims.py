@@ -60,13 +60,14 @@ class MemoryFrontier(Gated):
         for url in urls:
             await self._do("frontier.release", lambda url=url: give_back(url))  # type: ignore[misc]
 
-    async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
+    async def abandon(self, crawl: Crawl, urls: Sequence[str], *, failed: bool = False) -> None:
         claims = self._world.claims
 
         def mark(url: str) -> None:
             claim = claims.get((crawl.name, url))
             if claim is not None and claim.crawl == crawl.id:
-                claims[crawl.name, url] = replace(claim, unasked=True)
+                was = None if failed else claim.was
+                claims[crawl.name, url] = replace(claim, unasked=True, was=was)
             elif claim is not None and claim.was is not None and claim.was.crawl == crawl.id:
                 claims[crawl.name, url] = replace(claim, was=replace(claim.was, unasked=True))
 

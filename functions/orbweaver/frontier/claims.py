@@ -117,8 +117,8 @@ class Claimer:
 class StoredClaim:
     """A URL's last claim as stored, even if it has expired.
 
-    `unasked` is set if the run will never request the URL: the claim then counts within its run
-    only. `was` is the lapsed claim that this claim replaced.
+    `unasked` is set if the run will never request the URL, or failed to fetch it: the claim then
+    counts within its run only. `was` is the lapsed claim that this claim replaced.
     """
 
     crawl: str

@@ -144,8 +144,12 @@ class Frontier(Protocol):
     async def release(self, claimer: Claimer, urls: Sequence[str]) -> None:
         """Release the claimer's claims of URLs, and restore the claims that they replaced."""
 
-    async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
-        """Mark a run's claims of URLs as never requested, so that other runs can claim them."""
+    async def abandon(self, crawl: Crawl, urls: Sequence[str], *, failed: bool = False) -> None:
+        """Mark a run's claims of URLs as abandoned, so that other runs can claim them.
+
+        The run never requested these URLs, so earlier claims count again. With `failed`, it
+        requested them without success, so earlier claims do not count either.
+        """
 
     async def last_claim(self, name: str, url: str) -> StoredClaim | None:
         """Read the last claim of a URL, strongly consistent, even if it has expired."""

@@ -111,6 +111,7 @@ class EarlierRunReader:
             some = [outgoing.pack for outgoing in outgoing_packs[start : start + CHILDREN_AT_ONCE]]
             recalled = await self._packs.recall([child.id for child in some])
             unasked: list[Target] = []
+            failed: list[Target] = []
             for child in some:
                 known = recalled.get(child.id, Recalled())
                 if known.ledger is None and known.newer is None:
@@ -120,11 +121,11 @@ class EarlierRunReader:
                 if known.journal is not None:
                     left = frozenset(known.journal.unasked)
                     unasked += [target for target in child.targets if target.url in left]
-                    unasked += _requested_again(crawl, run, child.targets, known.journal)
-            if unasked:
-                urls = [target.url for target in unasked]
-                await self._frontier.abandon(run, urls)
-                found.append(replace(self._links(run, crawl, unasked), reopened=tuple(urls)))
+                    failed += _requested_again(crawl, run, child.targets, known.journal)
+            for targets in filter(None, (unasked, failed)):
+                urls = [target.url for target in targets]
+                await self._frontier.abandon(run, urls, failed=targets is failed)
+                found.append(replace(self._links(run, crawl, targets), reopened=tuple(urls)))
         return found, ended
 
     async def _late(

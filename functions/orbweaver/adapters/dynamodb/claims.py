@@ -72,8 +72,9 @@ class DynamoFrontier:
             WRITES_AT_ONCE,
         )
 
-    async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
-        await all_of((self._mark(crawl, url) for url in dict.fromkeys(urls)), WRITES_AT_ONCE)
+    async def abandon(self, crawl: Crawl, urls: Sequence[str], *, failed: bool = False) -> None:
+        marks = (self._mark(crawl, url, failed=failed) for url in dict.fromkeys(urls))
+        await all_of(marks, WRITES_AT_ONCE)
 
     async def last_claim(self, name: str, url: str) -> StoredClaim | None:
         return (await self._read(name, [url], consistent=True)).get(url)
@@ -112,8 +113,10 @@ class DynamoFrontier:
                 return True
         raise Transient(f"{target.url} is claimed again and again")
 
-    async def _mark(self, crawl: Crawl, url: str, *, former: bool = False) -> None:
-        """Mark a run's claim as abandoned.
+    async def _mark(
+        self, crawl: Crawl, url: str, *, failed: bool = False, former: bool = False
+    ) -> None:
+        """Mark a run's claim as abandoned. With `failed`, delete the claim that it replaced.
 
         With `former`, mark the claim that another run replaced.
         """
@@ -122,7 +125,7 @@ class DynamoFrontier:
             await self._dynamo.update(
                 self._table,
                 {"k": _key(crawl.name, url)},
-                f"SET {within}#unasked = :yes",
+                f"SET {within}#unasked = :yes" + " REMOVE #was" * failed,
                 {":yes": True, ":crawl": crawl.id},
                 when=f"{within}#crawl = :crawl",
             )

@@ -64,11 +64,11 @@ class SqliteFrontier:
                 for url in part:
                     _release(db, claimer, url)
 
-    async def abandon(self, crawl: Crawl, urls: Sequence[str]) -> None:
+    async def abandon(self, crawl: Crawl, urls: Sequence[str], *, failed: bool = False) -> None:
         async for part in slices(urls):
             with self._store.writing() as db:
                 for url in part:
-                    _abandon(db, crawl, url)
+                    _abandon(db, crawl, url, failed=failed)
 
     async def last_claim(self, name: str, url: str) -> StoredClaim | None:
         with self._store.reading() as db:
@@ -92,13 +92,13 @@ def _claim(db: sqlite3.Connection, claimer: Claimer, target: Target) -> bool:
     return True
 
 
-def _abandon(db: sqlite3.Connection, crawl: Crawl, url: str) -> None:
+def _abandon(db: sqlite3.Connection, crawl: Crawl, url: str, *, failed: bool) -> None:
     number, claim = _find(db, crawl.name, url)
     if claim is None:
         return
     was = claim.was
     if claim.crawl == crawl.id:
-        _update(db, number, replace(claim, unasked=True))
+        _update(db, number, replace(claim, unasked=True, was=None if failed else was))
     elif was is not None and was.crawl == crawl.id:
         _update(db, number, replace(claim, was=replace(was, unasked=True)))
 
