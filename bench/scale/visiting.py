@@ -314,7 +314,10 @@ class Visit:
         """Request the URLs of one host in turn, each in its slot."""
         container, kernel = self.container, self.model.kernel
         asking = container.asking.setdefault(host.name, Gate(kernel, 1))
-        more = {"wait_limit": container.waiting_visits, "lined": not self.pack.place}
+        more = {
+            "wait_limit_ms": container.waiting_visits.wait_limit_ms,
+            "lined": not self.pack.place,
+        }
         pacer = self._pacer(host, delay_ms, **more)
         walk = _Walk(host=host, queue=deque(targets), pacer=pacer, asking=asking, delay_ms=delay_ms)
         return_at_ms: int | None = None

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from math import inf
+from typing import TYPE_CHECKING
 
 from orbweaver.model.ports import Clock
 from orbweaver.politeness.host_schedule import (
@@ -38,22 +40,9 @@ LOOK_MS = 1_000
 BLOCK_MS = 10_000
 
 
-class WaitLimit(Protocol):
-    """Limits the time for which the visit of a pack waits for a slot."""
-
-    def wait_ms(self) -> float:
-        """Return the longest wait in ms that costs less than requeueing the URLs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unlimited:
-    """No limit, where waiting costs nothing."""
-
-    def wait_ms(self) -> float:
-        return float("inf")
-
-
-UNLIMITED = Unlimited()
+def unlimited_ms() -> float:
+    """Return the wait limit where waiting costs nothing."""
+    return inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,17 +80,20 @@ class Pacer:
         *,
         delay_ms: int,
         until_ms: int,
-        wait_limit: WaitLimit = UNLIMITED,
+        wait_limit_ms: Callable[[], float] = unlimited_ms,
         lined: bool = True,
     ) -> None:
-        """Prepare to reserve slots. If `lined`, URLs without a slot join the waiting line."""
+        """Prepare to reserve slots. If `lined`, URLs without a slot join the waiting line.
+
+        `wait_limit_ms` returns the longest wait in ms that costs less than requeueing the URLs.
+        """
         self._requests = requests
         self._hosts = requests.hosts
         self._clock = requests.clock
         self._host = requests.host
         self._delay_ms = delay_ms
         self._until_ms = until_ms
-        self._wait_limit = wait_limit
+        self._wait_limit_ms = wait_limit_ms
         self._lined = lined
         self._block = max(1, BLOCK_MS // delay_ms) if delay_ms else 0
         # Start times of unused slots, and the times of the first and the last request that their
@@ -226,7 +218,7 @@ class Pacer:
         now_ms, delay_ms = self._clock.now_ms(), self._delay_ms
         until_ms = self._until_ms
         if delay_ms:
-            wait_ms = self._wait_limit.wait_ms()
+            wait_ms = self._wait_limit_ms()
             if wait_ms < delay_ms and self._asked_ms is not None:
                 return self._asked_ms + spacing_ms(delay_ms)
             block = self._block if wait_ms >= delay_ms else 1

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -36,12 +36,18 @@ from orbweaver.model.user_agent import Identity, identity_of
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
 from orbweaver.politeness.host_health import HostHealth, Places
 from orbweaver.politeness.host_schedule import delay_of, is_down
-from orbweaver.politeness.pacer import LAPSES_MAX, HostRequests, Pacer, Turn
+from orbweaver.politeness.pacer import LAPSES_MAX, HostRequests, Pacer
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker import page_fault as faults
 from orbweaver.worker.crawl_cache import RecentCrawls
-from orbweaver.worker.host_visits import AnsweredRequest, HostVisit, WaitingVisits
+from orbweaver.worker.host_visits import (
+    AnsweredRequest,
+    HostPermit,
+    HostPermits,
+    HostVisit,
+    WaitingVisits,
+)
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext
 from orbweaver.worker.page_fault import FaultedPages, result_or_fault, results_or_fault
@@ -256,12 +262,7 @@ class PackFetcher:
         self, visit: HostVisit, targets: list[Target], delay_ms: int
     ) -> int | None:
         """Request URLs of a host, each in its slot. Return a time to retry if slots ran out."""
-        with self._waiting_visits.joined():
-            return await self._request_as_waiting_visit(visit, targets, delay_ms)
-
-    async def _request_as_waiting_visit(
-        self, visit: HostVisit, targets: list[Target], delay_ms: int
-    ) -> int | None:
+        crawl = visit.context.crawl
         requests = self._requests.get(visit.host)
         if requests is None:
             requests = HostRequests(visit.host, self._hosts, self._clock)
@@ -270,124 +271,83 @@ class PackFetcher:
             requests,
             delay_ms=delay_ms,
             until_ms=visit.context.until_ms,
-            wait_limit=self._waiting_visits,
+            wait_limit_ms=self._waiting_visits.wait_limit_ms,
             lined=visit.context.lined,
         )
-        visit = replace(visit, queue=deque(targets))
-        reserving = requests.reserving if delay_ms else None
-        return_at_ms: int | None = None
-        try:
-            for _ in range(LAPSES_MAX):
-                return_at_ms = await self._ask_in_turn(visit, pacer, reserving)
-                if return_at_ms is not None or not visit.queue:
-                    break
-        finally:
-            await pacer.release()
-        if visit.queue:
-            self._defer(visit.result, visit.queue, return_at_ms or self._clock.now_ms())
-        return return_at_ms
+        permits = HostPermits(
+            queue=deque(targets),
+            pacer=pacer,
+            places=self._places(visit.host, places_of(crawl)[0], eased=not crawl.delay_ms),
+            next_slot=partial(self._next_slot, visit.context, pacer),
+            reserving=requests.reserving if delay_ms else None,
+        )
+        with self._waiting_visits.joined():
+            async with aclosing(permits), asyncio.TaskGroup() as group:
+                for _ in targets:
+                    group.create_task(self._request_next(visit, permits))
+        self._defer(visit.result, permits.queue, permits.return_at_ms or self._clock.now_ms())
+        return permits.return_at_ms
 
-    async def _ask_in_turn(
-        self, visit: HostVisit, pacer: Pacer, reserving: asyncio.Lock | None
-    ) -> int | None:
-        """Request the URLs of a visit in the host's slots. Return a time to retry if it has none.
-
-        The visit holds the lock `reserving` while it has slots or reserves them.
-        """
-        crawl, queue = visit.context.crawl, visit.queue
-        places = self._places(visit.host, places_of(crawl)[0], eased=not crawl.delay_ms)
-        locked = False
-        async with asyncio.TaskGroup() as group, AsyncExitStack() as block:
-            while queue:
-                if reserving is not None and not (locked and pacer.has_slots):
-                    # Without this lock, another visit could take a permit of the host, and then
-                    # wait for slots with it.
-                    await block.aclose()
-                    await block.enter_async_context(reserving)
-                    locked = True
-                with ExitStack() as permits:
-                    await places.acquire()
-                    permits.callback(places.release)
-                    return_at_ms = await self._slot(
-                        visit.context, pacer, slots_of(crawl, len(queue))
-                    )
-                    if return_at_ms is not None:
-                        return return_at_ms
-                    kept = permits.pop_all()
-                target = queue.popleft()
-                asking = group.create_task(self._visit(visit, target, pacer, pacer.turn, kept))
-                # A task that is cancelled before its first step does not close its permits.
-                asking.add_done_callback(partial(_close, kept))
-        return None
-
-    async def _slot(self, context: PackContext, pacer: Pacer, wanted: int) -> int | None:
+    async def _next_slot(self, context: PackContext, pacer: Pacer, urls: int) -> int | None:
         # A visit also ends if the crawl was paused, stopped or edited meanwhile.
         if self._ending.resting or not await self._goes_on(context):
             return self._clock.now_ms()
         # Packs with much content in memory must end and store it before more is requested.
         if sum(one.held_bytes for one in self._results) > self._settings.worker.held_bytes_max:
             return self._clock.now_ms() + HELD_MS
-        return await pacer.wait_for_slot(wanted)
+        return await pacer.wait_for_slot(slots_of(context.crawl, urls))
 
-    async def _visit(
-        self, visit: HostVisit, target: Target, pacer: Pacer, turn: Turn, permits: ExitStack
-    ) -> None:
-        # The URL keeps its permit of the host until the response is processed, and a sitemap its
-        # memory permit. It keeps its connection and byte budget until the response is received.
-        async with AsyncExitStack() as taken:
-            taken.enter_context(permits)
-            sitemap = target.kind is TargetKind.SITEMAP
-            if sitemap:
-                await taken.enter_async_context(self._large)
-            async with self._everywhere:
-                paced = visit.context.crawl.delay_ms > 0
-                # In a crawl with a delay, the permit is released while the fetcher still verifies
-                # the response.
-                leave = permits.close if paced and not sitemap else None
-                page = await self._ask(visit.context, target, pacer, turn, leave)
-            if page is None:
-                visit.queue.append(target)
-                return
-            if isinstance(page, AnsweredRequest):
-                page = await self._ended(visit, target, page, turn)
-            faults.add_or_fault(visit.result, page, visit.context.crawl, target)
+    async def _request_next(self, visit: HostVisit, permits: HostPermits) -> None:
+        """Request the next URL of a visit. If it misses its turn, request another one."""
+        for _ in range(LAPSES_MAX):
+            async with permits.permit() as permit:
+                if permit is None:
+                    return
+                page = await self._request(visit, permit)
+                if page is not None:
+                    faults.add_or_fault(visit.result, page, visit.context.crawl, permit.target)
+                    break
+                permits.queue.append(permit.target)
         await self.kinds.share(visit.context.crawl)
 
+    async def _request(self, visit: HostVisit, permit: HostPermit) -> PageResult | None:
+        """Request a URL, and process its response. Return None if its turn has passed."""
+        # A sitemap keeps its memory permit until its response is processed. The connection and the
+        # byte budget are kept until the response is received.
+        async with self._large if permit.target.kind is TargetKind.SITEMAP else nullcontext():
+            async with self._everywhere:
+                page = await self._ask(visit.context, permit)
+            if isinstance(page, AnsweredRequest):
+                return await self._ended(visit, permit, page)
+            return page
+
     async def _ended(
-        self, visit: HostVisit, target: Target, answered: AnsweredRequest, turn: Turn
+        self, visit: HostVisit, permit: HostPermit, answered: AnsweredRequest
     ) -> PageResult:
-        crawl, answer, at_ms = visit.context.crawl, answered.answer, answered.at_ms
+        crawl, target = visit.context.crawl, permit.target
+        answer, at_ms = answered.answer, answered.at_ms
         await self.kinds.before_judging(crawl)
         if target.again:
             target = replace(target, again=False)  # a repeated request is counted now
-        handling = self._handler.handle(visit.context, target, answer, at_ms, turn)
+        handling = self._handler.handle(visit.context, target, answer, at_ms, permit.turn)
         page = await result_or_fault(handling, crawl, target, at_ms, answer)
         if not answered.counts:
             return page
         return replace(page, counts={**page.counts, **answered.counts})
 
     async def _ask(
-        self,
-        context: PackContext,
-        target: Target,
-        pacer: Pacer,
-        turn: Turn,
-        answered: Callable[[], None] | None,
+        self, context: PackContext, permit: HostPermit
     ) -> AnsweredRequest | PageResult | None:
-        """Request a URL in its time range `turn`. Return None if that time has passed.
-
-        `answered` is called when a response has arrived, and before it is verified.
-        """
+        target = permit.target
         if not await self._goes_on(context):
             return self._deferred(target, 0)
         async with context.reservations.room(target) as room:
             if not isinstance(room, AllowedSize):
                 return _refused(target, room, Reason.BYTES)
-            if not pacer.start_request(turn):  # the slot has passed meanwhile
+            if not permit.pacer.start_request(permit.turn):  # the slot has passed meanwhile
                 return None
             at_ms = self._clock.now_ms()
-            sent = pacer.note_sent if context.crawl.delay_ms else None
-            work = self._fetch(context, target, room, answered, sent)
+            work = self._fetch(context, permit, room)
             fetched = await result_or_fault(work, context.crawl, target, at_ms)
         if isinstance(fetched, PageResult):
             return fetched
@@ -397,33 +357,30 @@ class PackFetcher:
         return AnsweredRequest(answer=answer, at_ms=at_ms, counts=counts)
 
     async def _fetch(
-        self,
-        context: PackContext,
-        target: Target,
-        room: AllowedSize,
-        answered: Callable[[], None] | None,
-        sent: Callable[[], None] | None,
+        self, context: PackContext, permit: HostPermit, room: AllowedSize
     ) -> tuple[Response | Failure, Mapping[str, int]]:
-        crawl, counts = context.crawl, {}
+        crawl, target, counts = context.crawl, permit.target, {}
         identity = self._identity(context, host_of(target.url))
         headers = identity.headers
         if crawl.cookies:
             headers = await self._jars().headers(crawl.id, target.url, headers)
         accept = _ALL_TYPES if crawl.bodies is Bodies.ALL else HTML_TYPES
+        sitemap, paced = target.kind is TargetKind.SITEMAP, crawl.delay_ms > 0
         request = Request(
             url=target.url,
             user_agent=identity.agent,
             headers=headers,
             direct=not crawl.proxied,
-            accept=SITEMAP_TYPES if target.kind is TargetKind.SITEMAP else accept,
+            accept=SITEMAP_TYPES if sitemap else accept,
             body_bytes_max=room.most,
             room=room if crawl.bytes_max is not None else None,
             total_s=self._settings.fetching.fetch_total_s,
             condition=condition_of(crawl, target, context.before.get(target.url)),
             named=named_origins_for(context.named, target),
-            answered=answered,
-            sent=sent,
-            paced=crawl.delay_ms > 0,
+            # In a crawl with a delay, the place is free while the fetcher verifies the response.
+            answered=permit.leave if paced and not sitemap else None,
+            sent=permit.pacer.note_sent if paced else None,
+            paced=paced,
         )
         context.asking()
         room.received = None  # unknown until the response is complete, so the maximum counts
@@ -480,10 +437,6 @@ class PackFetcher:
             known = Places(self._health, host, width) if eased else asyncio.Semaphore(width)
             self._asking[host, width, eased] = known
         return known
-
-
-def _close(permits: ExitStack, _ended: asyncio.Task[None]) -> None:
-    permits.close()
 
 
 def _refused(target: Target, refused: Refused, reason: Reason) -> PageResult:

@@ -1,11 +1,12 @@
-"""Count packs that wait for a host, and define the work of a pack at one host."""
+"""Give permits to request a host, one per URL of a visit, and count waiting visits."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from orbweaver.budget.prices import second, wait_ms_most
@@ -13,6 +14,7 @@ from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
+from orbweaver.politeness.pacer import Pacer, Turn
 from orbweaver.worker.pack_context import PackContext
 
 
@@ -27,12 +29,72 @@ class AnsweredRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostVisit:
-    """Work of a pack at one host. `queue` has the URLs that are not requested yet."""
+    """Work of a pack at one host."""
 
     host: str
     context: PackContext
     result: PackResult
-    queue: deque[Target] = field(default_factory=deque)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPermit:
+    """Permission to request `target` in `turn`. `leave` frees its place at the host early."""
+
+    target: Target
+    pacer: Pacer
+    turn: Turn
+    leave: Callable[[], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class HostPermits:
+    """Permits of one visit: a place among the requests to the host, and a turn, for each URL.
+
+    `queue` has the URLs without a permit. `next_slot` waits for a slot, or returns a time to try
+    again. After that the visit gets no more permits.
+    """
+
+    queue: deque[Target]
+    pacer: Pacer
+    places: asyncio.Semaphore
+    next_slot: Callable[[int], Awaitable[int | None]]
+    # The visit holds this lock while it has slots or reserves them. Otherwise another visit could
+    # take a place of the host, and then wait for slots with it.
+    reserving: asyncio.Lock | None
+    return_at_ms: int | None = None
+    _is_locked: bool = field(default=False, init=False)
+    _order: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    @asynccontextmanager
+    async def permit(self) -> AsyncIterator[HostPermit | None]:
+        """Hold the permit of the next URL. Yields None if there is none."""
+        with ExitStack() as place:
+            async with self._order:
+                permit = await self._next(place) if self.return_at_ms is None else None
+            yield permit
+
+    async def _next(self, place: ExitStack) -> HostPermit | None:
+        if self.reserving is not None and not self._is_locked:
+            self._is_locked = await self.reserving.acquire()
+        await self.places.acquire()
+        place.callback(self.places.release)
+        self.return_at_ms = await self.next_slot(len(self.queue))
+        if self.return_at_ms is not None or not self.pacer.has_slots:
+            self._unlock()
+        if self.return_at_ms is not None:
+            return None
+        target, turn = self.queue.popleft(), self.pacer.turn
+        return HostPermit(target=target, pacer=self.pacer, turn=turn, leave=place.close)
+
+    def _unlock(self) -> None:
+        if self.reserving is not None and self._is_locked:
+            self.reserving.release()
+        self._is_locked = False
+
+    async def aclose(self) -> None:
+        """Release the slots that no request uses."""
+        self._unlock()
+        await self.pacer.release()
 
 
 class WaitingVisits:
@@ -53,7 +115,7 @@ class WaitingVisits:
         finally:
             self._visits -= 1
 
-    def wait_ms(self) -> float:
+    def wait_limit_ms(self) -> float:
         """Return the longest wait in ms that costs less than requeueing the URLs."""
         if not self._billed:
             return math.inf

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -16,11 +17,10 @@ from orbweaver.politeness.pacer import (
     LAPSES_MAX,
     LEAD_MS,
     LOOK_MS,
-    UNLIMITED,
     HostRequests,
     Pacer,
     Turn,
-    WaitLimit,
+    unlimited_ms,
 )
 from tests.memory import ManualClock, MemoryHosts, Moment, World
 from tests.memory.world import Gate, open_gate
@@ -51,25 +51,15 @@ def pacer(
     gate: Gate = open_gate,
     delay_ms: int = DELAY_MS,
     ahead_ms: int = 60_000,
-    wait_limit: WaitLimit = UNLIMITED,
+    wait_limit_ms: Callable[[], float] = unlimited_ms,
     requests: HostRequests | None = None,
 ) -> Pacer:
     return Pacer(
         requests or HostRequests(SITE, MemoryHosts(world, gate), clock),
         delay_ms=delay_ms,
         until_ms=NOW_MS + ahead_ms,
-        wait_limit=wait_limit,
+        wait_limit_ms=wait_limit_ms,
     )
-
-
-@dataclass(frozen=True)
-class Patient:
-    """A wait limit of a fixed length."""
-
-    ms: int
-
-    def wait_ms(self) -> float:
-        return self.ms
 
 
 async def test_slots_of_block_are_a_delay_apart() -> None:
@@ -105,7 +95,7 @@ async def test_requests_are_never_closer_than_delay(late: list[int], visits: int
 async def test_pack_with_short_wait_limit_asks_once_and_returns(wait_ms: int, asked: int) -> None:
     """If waiting costs more than another delivery, the pack returns at its next slot."""
     world, clock = World(), ManualClock(NOW_MS)
-    pace = pacer(world, clock, wait_limit=Patient(wait_ms))
+    pace = pacer(world, clock, wait_limit_ms=lambda: wait_ms)
     returns = []
     for left in (4, 3, 2, 1):
         return_at_ms = await pace.wait_for_slot(left)
@@ -122,7 +112,7 @@ async def test_first_slot_is_waited_for_at_any_cost(free_ms: int, *, asks: bool)
     """Otherwise a pack could return forever without a request."""
     world, clock = World(), ManualClock(NOW_MS)
     world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + free_ms)
-    pace = pacer(world, clock, delay_ms=4_000, wait_limit=Patient(100))
+    pace = pacer(world, clock, delay_ms=4_000, wait_limit_ms=lambda: 100)
     assert (await pace.wait_for_slot(2) is None) is asks
 
 

@@ -44,8 +44,8 @@ ACTORS = frozenset(
         "budget": "reservation",
         "worker": (
             "apply_journal batch body_writer call_batching cookies crawl_cache shutdown "
-            "fetch_pack group_commit host_claims kind_learning late_packs link_dedup pack "
-            "page_fault page_rendering render_lane rendering_choice response_handling "
+            "fetch_pack group_commit host_claims host_visits kind_learning late_packs link_dedup "
+            "pack page_fault page_rendering render_lane rendering_choice response_handling "
             "earlier_runs rounds seeding seen_store sitemap_handling succession"
         ),
         "exporting": (

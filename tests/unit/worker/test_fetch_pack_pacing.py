@@ -22,7 +22,7 @@ from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
 from orbweaver.worker.fetch_pack import HELD_MS, JUDGED_AT_ONCE, TROUBLE_MS
 from orbweaver.worker.pack_context import PackContext
 from tests.memory import World
-from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, fail_on, html
+from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, fail_on, hand_over, html
 from tests.unit.worker.test_fetch_pack import OTHER, POLITE, A, targets, visit
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ async def test_failed_host_item_does_not_affect_other_hosts() -> None:
 
 async def test_host_is_done_while_other_hosts_of_pack_wait() -> None:
     """Its next pack need not wait for the slots of the other hosts."""
-    stage, done = Stage(), list[tuple[str, int]]()
+    stage, done = Stage(gate=hand_over), list[tuple[str, int]]()
     await visit(stage, [A, *targets("b", "c", "d", host=OTHER)], POLITE, done=done)
     assert [host for host, _ in done] == [SITE, OTHER]
     assert done[0][1] < done[1][1] == 4
