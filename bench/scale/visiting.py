@@ -340,7 +340,7 @@ class Visit:
         return_at_ms: int | None = None
         while queue:
             began_ms = kernel.time_ms
-            if walk.delay_ms and not pacer.has_slots:
+            if walk.delay_ms and pacer.turn.is_last:
                 if turn:
                     turns.leave()
                 await turns.enter()

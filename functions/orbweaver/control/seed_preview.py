@@ -224,7 +224,7 @@ class SeedPreviewer:
                 sent=pacer.note_sent,
             )
         )
-        await pacer.extend()
+        await pacer.release(if_late=True)
         verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
         if isinstance(verdict, answers.Retry) and verdict.block:
             await self._health.back_off(host, verdict.retry_after_s, at_ms)

@@ -50,11 +50,13 @@ class Turn:
     """Permission to send a request within a time range.
 
     `troubled` means that the host did not respond to previous requests. `probe` means that this
-    request decides whether other workers may request the host.
+    request decides whether other workers may request the host. `is_last` means that the visit has
+    no more slots.
     """
 
     slot_ms: int
     to_ms: int
+    is_last: bool = True
     troubled: bool = False
     probe: bool = False
 
@@ -151,6 +153,7 @@ class Pacer:
                 self.turn = Turn(
                     slot_ms=at_ms,
                     to_ms=to_ms,
+                    is_last=not self._slots,
                     troubled=state.failures > 0,
                     probe=self._probe,
                 )
@@ -159,24 +162,17 @@ class Pacer:
             self._slots.clear()
         return self._clock.now_ms()
 
-    async def release(self) -> None:
+    async def release(self, *, if_late: bool = False) -> None:
         """Release reserved slots that no request will use.
 
         If the last request was sent after the end of its block, this extends the reservation.
+        With `if_late`, it does nothing else.
         """
-        if self._delay_ms and self._free_ms != self._reserved_ms:
+        unused = self._free_ms != self._reserved_ms and not if_late
+        if self._delay_ms and (unused or self._free_ms > self._reserved_ms):
             await self._hosts.release(self._host, self._free_ms, self._reserved_ms)
             self._reserved_ms = self._free_ms
             self._slots.clear()
-
-    async def extend(self) -> None:
-        """Extend the reservation if the last request was sent after the end of its block."""
-        if self._free_ms > self._reserved_ms:
-            await self.release()
-
-    @property
-    def has_slots(self) -> bool:
-        return bool(self._slots)
 
     async def _barred(self, state: Host) -> int | None:
         """Return the time to try again if the host must not be requested now, else None."""

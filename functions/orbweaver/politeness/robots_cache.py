@@ -157,7 +157,7 @@ class RobotsKeeper:
                 return Deferred(return_at_ms=return_at_ms)
             request = self._request(crawl, url, named)
             answer = await self._fetcher.fetch(replace(request, sent=pacer.note_sent))
-            await pacer.extend()
+            await pacer.release(if_late=True)
             now_ms = self._clock.now_ms()
             if not isinstance(answer, Response) and answer.later_s is not None:
                 return Deferred(return_at_ms=now_ms + round(answer.later_s * 1000))

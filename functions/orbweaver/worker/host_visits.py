@@ -79,11 +79,12 @@ class HostPermits:
         await self.places.acquire()
         place.callback(self.places.release)
         self.return_at_ms = await self.next_slot(len(self.queue))
-        if self.return_at_ms is not None or not self.pacer.has_slots:
+        turn = self.pacer.turn
+        if self.return_at_ms is not None or turn.is_last:
             self._unlock()
         if self.return_at_ms is not None:
             return None
-        target, turn = self.queue.popleft(), self.pacer.turn
+        target = self.queue.popleft()
         return HostPermit(target=target, pacer=self.pacer, turn=turn, leave=place.close)
 
     def _unlock(self) -> None:
