@@ -66,7 +66,7 @@ def _uncounted(_pack: Any) -> dict[str, int]:
 
 async def _unsent(self: Any, crawl: Any, counters: Any) -> bool:
     """Treat waiting links as left out."""
-    await _WHOLE_GOING_ON(self, crawl, counters)
+    await _WHOLE_SENDING(self, crawl, counters)
     return False
 
 
@@ -94,7 +94,7 @@ def _twice(self: Any, target: Any, record: Any, counts: Any = values.NOTHING) ->
 _WHOLE_SORTING = KindLearner.__dict__["sort_links"]
 _WHOLE_PUT = LatePacks.__dict__["put"]
 _WHOLE_NOTING = MemoryBacklog.__dict__["note_sent"]
-_WHOLE_GOING_ON = JournalApplier.__dict__["_go_on_late"]
+_WHOLE_SENDING = JournalApplier.__dict__["_send_late"]
 _WHOLE_FORBIDDING = pack_context.PackContext.__dict__["forbidden"]
 
 MUTANTS = (
@@ -103,7 +103,7 @@ MUTANTS = (
         ("a late pack lost", LatePacks, "put", _last_lost),
         ("late packs are never sent", LatePacks, "send", _nothing),
         ("a late pack not counted as taken", seeding, "_taken_counts", _uncounted),
-        ("a crawl ends while links wait", JournalApplier, "_go_on_late", _unsent),
+        ("a crawl ends while links wait", JournalApplier, "_send_late", _unsent),
         where=ordered,
     )
     + mutants(

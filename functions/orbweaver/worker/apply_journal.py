@@ -55,12 +55,8 @@ CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
 # Seconds to wait before each repeated check. A pack of deferred links (late pack) in flight is
 # usually processed in less time, unless its worker must start first.
 UNDER_WAY_WAITS_S = (0.2, 0.8, 2.0, 3.0)
-# Attempts to send late packs: the wait in seconds before each attempt, and whether it sends packs
-# in flight again, if no worker has sent one during these waits.
-_ATTEMPTS = (
-    (0.0, False),
-    *[*zip(UNDER_WAY_WAITS_S, (False, False, False, True), strict=True)] * 2,
-)
+# Series of these waits before the check is left to other workers.
+UNDER_WAY_SERIES = 2
 ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 
 
@@ -233,7 +229,7 @@ class JournalApplier:
                     await self._announce(crawl, counters.total)
                 return None
             counters = await self._crawls.counters(crawl)
-            if await self._go_on_late(crawl, counters):
+            if await self._send_late(crawl, counters):
                 return None
             if not counters.balance(crawl):
                 return None
@@ -244,37 +240,44 @@ class JournalApplier:
                 return done, counters.total
         return None
 
-    async def _go_on_late(self, crawl: Crawl, counters: Counters) -> bool:
-        """Send deferred links (late links) if few URLs are in flight.
+    async def _send_late(self, crawl: Crawl, counters: Counters) -> bool:
+        """Send packs of deferred links (late packs) if few URLs are in flight.
 
         Returns False if the crawl has no deferred links.
         """
         if not self._has_late(crawl, counters):
             return False
         dead = 0 if late_links.has_few_in_flight(counters) else await self._dead(crawl)
-        band_max = (
-            late_links.NOTHING_NEW - 1 if crawl.stop_when_nothing_new else late_links.BANDS_MAX
-        )
-        # Each late pack in flight repeats this check when it is done. But its sender may have
-        # recorded it as sent and then died. So this worker waits, then sends the packs itself. If
-        # others send packs all the time, it leaves the rest to them.
         since_ms = self._clock.now_ms()
-        for wait_s, again in _ATTEMPTS:
-            if wait_s:
+        if await self._send_due(crawl, counters, dead):
+            return True
+        # Another worker has sent late packs, and each of them repeats this check when it is done.
+        # But that worker may have died before it sent them. So this worker waits, and sends them
+        # itself after each series of waits, unless another worker has sent one meanwhile.
+        for _ in range(UNDER_WAY_SERIES):
+            for wait_s in UNDER_WAY_WAITS_S:
+                if not dead and counters.claimed > counters.done:
+                    dead = await self._dead(crawl)  # dead letters are unfinished, but not in flight
+                if counters.claimed - counters.done > dead:
+                    return True
                 await self._clock.sleep(wait_s)
                 counters = await self._crawls.counters(crawl)
-            if not late_links.has_few_in_flight(counters, dead) or counters.seeds_missing(crawl):
-                break
-            due = late_links.late_packs_due(crawl, counters)
-            if await self.late_packs.send(crawl, *due, band_max, since_ms if again else None):
-                break
-            if again:
-                since_ms = self._clock.now_ms()
-            if not dead and counters.claimed > counters.done:
-                dead = await self._dead(crawl)  # dead letters are unfinished, but not in flight
-            if counters.claimed - counters.done > dead:
-                break
+                is_last = wait_s == UNDER_WAY_WAITS_S[-1]
+                if await self._send_due(crawl, counters, dead, since_ms if is_last else None):
+                    return True
+            since_ms = self._clock.now_ms()
         return True
+
+    async def _send_due(
+        self, crawl: Crawl, counters: Counters, dead: int, since_ms: int | None = None
+    ) -> bool:
+        """Send the late packs that are due. Return False if the caller must check again."""
+        if not late_links.has_few_in_flight(counters, dead) or counters.seeds_missing(crawl):
+            return True
+        due = late_links.late_packs_due(crawl, counters)
+        nothing_new = crawl.stop_when_nothing_new
+        band_max = late_links.NOTHING_NEW - 1 if nothing_new else late_links.BANDS_MAX
+        return await self.late_packs.send(crawl, *due, band_max, since_ms)
 
     async def _dead(self, crawl: Crawl) -> int:
         """Return the number of the crawl's URLs that workers have dead-lettered.
