@@ -7,6 +7,7 @@ If the commit excludes the URL, the store forgets it.
 
 from __future__ import annotations
 
+import logging
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -27,6 +28,7 @@ from orbweaver.model.url_rules import by_window
 if TYPE_CHECKING:
     from asyncio import Task
 
+_log = logging.getLogger(__name__)
 # URLs are kept in two generations. The older is dropped when the newer is full or old.
 GENERATION_URLS_MAX = 50_000
 # Far below the shortest dedup window (a day) of crawls whose claims are remembered.
@@ -87,7 +89,10 @@ class SeenStore:
         self._clock = clock
         self._claimed, self._waiting, self._left = SeenUrls(), SeenUrls(), SeenUrls()
         self._novelty = Novelty()
-        self._spent: set[tuple[str, int]] = set()
+        # The last CRAWLS_MAX crawls and page limits that a commit exceeded. If the store forgets
+        # one, commits refuse its links again.
+        self._spent: dict[tuple[str, int], None] = {}
+        self._spent_forgotten = 0
         # Ordered by last visit, oldest first. Claims of other runs are never included, because
         # those runs may release them.
         self._hosts: dict[HostKey, HostClaims] = {}
@@ -178,8 +183,15 @@ class SeenStore:
         # After the budget was lowered, one counter shard may be used up while another has much
         # left.
         if crawl.shards == 1 or not crawl.quotas:
-            self._spent.add((crawl.id, crawl.pages_max))
+            self._note_spent(crawl)
         return [*others]
+
+    def _note_spent(self, crawl: Crawl) -> None:
+        self._spent[crawl.id, crawl.pages_max] = None
+        if len(self._spent) > CRAWLS_MAX:
+            self._spent.pop(next(iter(self._spent)))
+            self._spent_forgotten += 1
+            _log.info("limits.forgotten", extra={"crawls": self._spent_forgotten})
 
     def visit_host(self, crawl: Crawl, host: str) -> HostClaims | None:
         """Return the claims of a host that a pack visits. None: memory is short."""

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import Pack, child_id
 from orbweaver.model.crawl import default_crawl
 from orbweaver.model.settings import STRIKES_MAX
 from orbweaver.politeness.host_schedule import Host
 from orbweaver.worker.pack import REQUEUES_MAX
+from orbweaver.worker.seen_store import CRAWLS_MAX
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
@@ -253,7 +255,9 @@ async def test_seen_urls_are_not_kept_longer_than_window() -> None:
         stage.clock.at_ms += 61_000
 
 
-async def test_links_beyond_spent_budget_are_late_without_lookup() -> None:
+@pytest.mark.parametrize("other_crawls", [0, CRAWLS_MAX])
+async def test_links_beyond_spent_budget_are_late(other_crawls: int) -> None:
+    """They need no lookup, unless other crawls have evicted the crawl from the worker's memory."""
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     crawl = replace(CRAWL, pages_max=2)
@@ -265,9 +269,18 @@ async def test_links_beyond_spent_budget_are_late_without_lookup() -> None:
         stage.web.put(url, replace(found, body=(found.body or b"") + f"<p>{text}".encode()))
     await stage.deliver(pack_of(A))
     assert stage.sent() == []
+    seen = stage.processor._link_dedup._seen
+    empty = Journal(at_ms=NOW_MS)
+    for number in range(other_crawls):
+        other = replace(crawl, id=f"other-{number}")
+        await seen.note_commit(other, empty, Ledger(pack="other", children=(), surplus=True))
+    assert seen.is_spent(crawl) is not bool(other_crawls)
     effects.clear()
     await stage.deliver(pack_of(B, pack=child_id("b", 0)))
-    assert not {"frontier.known", "frontier.claim", "queue.send"} & set(effects)
+    asked = {"frontier.known", "frontier.claim", "queue.send"} & set(effects)
+    assert asked == ({"frontier.known", "frontier.claim"} if other_crawls else set())
+    assert seen.is_spent(crawl)
+    assert len(seen._spent) <= CRAWLS_MAX
     assert stage.counts()["claimed"] == 2
     assert stage.counts()["late_links"] == 5
     assert "refused.budget" not in stage.counts()
