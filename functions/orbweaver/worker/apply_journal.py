@@ -58,6 +58,8 @@ UNDER_WAY_WAITS_S = (0.2, 0.8, 2.0, 3.0)
 # Series of these waits before the check is left to other workers.
 UNDER_WAY_SERIES = 2
 ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
+# A container logs the unbalanced counters of a crawl once in this time, for this many crawls.
+UNBALANCED_MS, UNBALANCED_CRAWLS_MAX = 60_000, 1_000
 
 
 def claimer_of(crawl: Crawl, pack_id: str, at_ms: int, window_s: int | None = None) -> Claimer:
@@ -95,6 +97,8 @@ class JournalApplier:
         )
         self.samples = Samples(ports.crawls)
         self.commits = Commits(ports.packs)
+        # Time of the last log event, by crawl.
+        self._unbalanced_at_ms: dict[str, int] = {}
 
     async def apply(
         self,
@@ -229,9 +233,10 @@ class JournalApplier:
                     await self._announce(crawl, counters.total)
                 return None
             counters = await self._crawls.counters(crawl)
-            if await self._send_late(crawl, counters):
-                return None
-            if not counters.balance(crawl):
+            balanced = counters.balance(crawl)
+            if not balanced:
+                self._log_unbalanced(crawl, counters)
+            if await self._send_late(crawl, counters) or not balanced:
                 return None
             done = finished(crawl, counters, self._clock.now_ms())
             if await self._crawls.seal(crawl, counters, done):
@@ -239,6 +244,22 @@ class JournalApplier:
                 await self._announce(done, counters.total)
                 return done, counters.total
         return None
+
+    def _log_unbalanced(self, crawl: Crawl, counters: Counters) -> None:
+        """Log the numbers that keep a crawl from its end, at most once per `UNBALANCED_MS`."""
+        now_ms, last_ms = self._clock.now_ms(), self._unbalanced_at_ms.get(crawl.id, 0)
+        if abs(now_ms - last_ms) < UNBALANCED_MS:
+            return
+        if len(self._unbalanced_at_ms) >= UNBALANCED_CRAWLS_MAX:
+            self._unbalanced_at_ms.clear()
+        self._unbalanced_at_ms[crawl.id] = now_ms
+        numbers = {
+            "claimed": counters.claimed,
+            "ended": counters.done,
+            "seeds_missing": counters.seeds_missing(crawl),
+            "late_packs": counters.late_packs,
+        }
+        _log.info("crawl.unbalanced", extra={"crawl": crawl.id, **numbers})
 
     async def _send_late(self, crawl: Crawl, counters: Counters) -> bool:
         """Send packs of deferred links (late packs) if few URLs are in flight.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import pytest
 
 from orbweaver.model.crawl import Crawl, State, Stop
-from orbweaver.worker.apply_journal import ANNOUNCE_WAITS_S, SEAL_TRIES
+from orbweaver.worker.apply_journal import ANNOUNCE_WAITS_S, SEAL_TRIES, UNBALANCED_CRAWLS_MAX
 from tests.memory import Moment
 from tests.unit.stage import (
     CRAWL,
@@ -55,6 +56,40 @@ async def test_unbalanced_crawl_is_not_finished(crawl: Crawl, counts: dict[str, 
     await stage.applier.finish(crawl.id)
     assert stage.world.crawls[crawl.id] == crawl
     assert stage.world.announced == []
+
+
+async def test_unbalanced_numbers_are_logged_once_per_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The event shows why a crawl does not end."""
+    crawl, other = replace(CRAWL, seeds_planned=3), replace(CRAWL, id="other")
+    stage = stage_of(crawl)
+    stage.world.crawls[other.id] = other
+    stage.count(crawl, claimed=5, fetched=2, failed=1, seeds=2, late_packs=2, late_packs_taken=1)
+    stage.count(other, claimed=1)
+    checks = ((0, crawl), (59_999, crawl), (0, other), (1, crawl))
+    with caplog.at_level(logging.INFO):
+        for later_ms, checked in checks:
+            stage.clock.at_ms += later_ms
+            await stage.applier.finish(checked.id)
+    logged = [record.__dict__ for record in caplog.records if record.message == "crawl.unbalanced"]
+    fields = ("crawl", "claimed", "ended", "seeds_missing", "late_packs")
+    stuck = (crawl.id, 5, 3, 1, 1)
+    assert [tuple(record[field] for field in fields) for record in logged] == [
+        stuck,
+        (other.id, 1, 0, 0, 0),
+        stuck,
+    ]
+
+
+async def test_logged_crawls_are_bounded() -> None:
+    stage = stage_of()
+    for number in range(UNBALANCED_CRAWLS_MAX + 1):
+        crawl = replace(CRAWL, id=f"crawl-{number}")
+        stage.world.crawls[crawl.id] = crawl
+        stage.count(crawl, claimed=1)
+        await stage.applier.finish(crawl.id)
+    assert len(stage.applier._unbalanced_at_ms) == 1
 
 
 async def test_missing_crawl_is_ignored() -> None:
