@@ -1,6 +1,6 @@
 """Contract of the backlog, where packs (batches of URLs) wait for their host.
 
-The backlog returns packs in order, one per host is in flight at a time, and none is lost.
+The backlog returns packs in order, one per host is leased at a time, and none is lost.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def test_repeated_put_changes_nothing(world: World) -> None:
     assert await backlog.first_places("shop-1", HOST, 9) == (FIRST, SECOND)
 
 
-async def test_left_place_is_not_in_flight(world: World) -> None:
+async def test_left_place_is_not_leased(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND])
     line = await backlog.read("shop-1", HOST)
@@ -89,7 +89,7 @@ async def test_left_place_is_not_in_flight(world: World) -> None:
     assert await backlog.read("shop-1", HOST) == Lease(epoch=2, holder=TWO, first=FIRST)
 
 
-async def test_forget_keeps_places_in_flight(world: World) -> None:
+async def test_forget_keeps_leased_places(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST, SECOND, THIRD])
     line = await backlog.read("shop-1", HOST)
@@ -113,7 +113,7 @@ async def test_begin_of_left_pack_reports_it_as_left(world: World) -> None:
     assert await backlog.read("shop-1", HOST) == expected
 
 
-async def test_begin_without_place_leaves_no_pack_in_flight(world: World) -> None:
+async def test_begin_without_place_leaves_no_leased_pack(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [FIRST])
     assert await backlog.acquire(begins(await backlog.read("shop-1", HOST), FIRST.place))
@@ -121,7 +121,7 @@ async def test_begin_without_place_leaves_no_pack_in_flight(world: World) -> Non
     assert await backlog.read("shop-1", HOST) == Lease(epoch=2, first=FIRST)
 
 
-async def test_pack_in_flight_stays_visible_behind_later_ones(world: World) -> None:
+async def test_leased_pack_stays_visible_behind_later_ones(world: World) -> None:
     backlog = world.container().backlog
     await backlog.put("shop-1", HOST, [THIRD, waits("2")])
     line = await backlog.read("shop-1", HOST)

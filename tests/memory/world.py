@@ -112,7 +112,7 @@ class World:
     host_pages: dict[tuple[str, str], int] = field(default_factory=dict)
     counted: dict[tuple[str, str, str], frozenset[str]] = field(default_factory=dict)
     parked: dict[tuple[str, str], str] = field(default_factory=dict)
-    # By crawl and host: waiting packs by place, and the pack in flight.
+    # By crawl and host: waiting packs by place, and the leased pack.
     backlog: dict[tuple[str, str], dict[str, WaitingPack]] = field(
         default_factory=lambda: defaultdict(dict)
     )
@@ -177,7 +177,7 @@ class World:
 
 
 def write_line(world: World, request: LeaseRequest) -> None:
-    """Store the pack (batch of URLs) in flight, and record the choice."""
+    """Store the pack (batch of URLs) that is leased, and record the choice."""
     key = (request.crawl, request.host)
     standing = world.backlog[key]
     looked = world.looked.get((*key, request.epoch), ())

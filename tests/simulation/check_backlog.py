@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from orbweaver.frontier.late_links import LANE
 from orbweaver.frontier.messages import Pack
 from orbweaver.model.crawl import State, Stop
-from orbweaver.worker.apply_journal import UNDER_WAY_WAITS_S
+from orbweaver.worker.apply_journal import LATE_WAITS_S
 from tests.simulation.check_web import Violation
 from tests.simulation.sqs import decoded
 
@@ -49,13 +49,13 @@ def check_backlog(
 
 
 def check_sendings(plan: Scenario, sent_s: Mapping[str, Sequence[float]]) -> Iterator[Violation]:
-    """Check that without faults no second worker sends a late pack that is in flight.
+    """Check that without faults no second worker sends a recently sent late pack.
 
     A late pack holds links that a worker sends after the commit of their pack.
     """
     if not plan.faults.none:
         return
-    least_s = sum(UNDER_WAY_WAITS_S)
+    least_s = sum(LATE_WAITS_S)
     for pack_id, moments in sent_s.items():
         if any(later - earlier < least_s for earlier, later in pairwise(moments)):
             yield Violation("late sent once", f"{pack_id}: {moments}")

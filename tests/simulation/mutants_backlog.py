@@ -1,4 +1,4 @@
-"""Mutants of backlogs: waiting packs, packs in flight, and their successors."""
+"""Mutants of backlogs: waiting packs, leased packs, and their successors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def _last_lost(self: Any, crawl: str, host: str, waiting: Any) -> None:
 
 
 async def _nothing_out(self: Any, crawl: str, host: str, own: str = "") -> Any:
-    """Read a backlog with no pack in flight."""
+    """Read a backlog with no leased pack."""
     line = await _WHOLE_LOOK(self, crawl, host, own)
     return replace(line, place="" if line.is_held else line.place, is_held=False, holder="")
 

@@ -113,7 +113,7 @@ MUTANTS = (
     )
     + mutants(
         ("a late pack sent by all that look", MemoryBacklog, "note_sent", _noted),
-        ("a late pack sent while it is under way", late_packs, "_is_under_way", _never),
+        ("a late pack sent while it is under way", late_packs, "_is_recently_sent", _never),
         where=ordered_without_faults,
     )
     + mutants(

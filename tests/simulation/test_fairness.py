@@ -1,7 +1,7 @@
 """A crawl of ten small hosts beside one with 100,000 queued URLs takes about as long as alone.
 
 The time is virtual, and there are fewer workers than the AWS default (`worker_concurrency_max`).
-Only one pack (batch of URLs) per host is in flight, because the big crawl's other URLs wait for
+Only one pack (batch of URLs) per host is leased, because the big crawl's other URLs wait for
 their hosts. So it holds only as many workers per round as those packs fill batches.
 """
 

@@ -133,7 +133,7 @@ def work_of(crawl: Crawl, assumed: Assumptions) -> Work:
     # Hosts that a function serves at a time. They share its time.
     full = batch**FULL if delayed else batch / CLUMP
     hosts = max(1.0, assumed.hosts * (1 - exp(-full / assumed.hosts)))
-    # Slots of a pack in a visit. With a delay, a host has one pack in flight.
+    # Slots of a pack in a visit. With a delay, a host has one leased pack.
     slots = ROUND_S / gap_s if delayed else (1 + WAIT_S / gap_s) * hosts / batch
     if delayed:
         # This number of hosts must wait together to make waiting cheaper than another invocation.
@@ -187,7 +187,7 @@ def estimate(crawl: Crawl, assumed: Assumptions) -> Estimate:
         shared = work.hosts * max(work.seconds / ROUND_S, 1.0)
     # With a delay, slots are reserved by block, and for the rest of a pack.
     blocks = pages / max(1, BLOCK_MS // crawl.delay_ms) if delayed else 0.0
-    # One pack of a host is in flight, the others wait in a table. Each is added, taken and removed,
+    # One pack of a host is leased, the others wait in a table. Each is added, taken and removed,
     # in two writes, and removed once more if its message comes later. It is read as often.
     waiting = 4 * visits + 2 * taken_on if delayed else 0.0
     # If no pack follows from a pack, the crawl may be complete, so all its counters are read.

@@ -108,7 +108,7 @@ class Reservation:
         self._budget_keeper = budget_keeper
         self._crawl = crawl
         self._key = (crawl.id, part, limit)
-        # Reserved amount that is not taken yet, and number of requests in flight.
+        # Reserved amount that is not taken yet, and number of open requests.
         self._left = 0
         self._out = 0
         self._lock = asyncio.Lock()
@@ -124,7 +124,7 @@ class Reservation:
         """
         async with self._lock:
             if self._left < whole:
-                # While requests are in flight, the bytes they return are better than a scrap.
+                # While requests are open, the bytes they return are better than a scrap.
                 scrap = whole if self._out else least
                 refused = await self._reserve(
                     BudgetWanted(
@@ -146,7 +146,7 @@ class Reservation:
             return taken
 
     async def extend(self, amount: int, plenty: int) -> int:
-        """Take `amount` more for a request in flight, or less if the limit has no more.
+        """Take `amount` more for an open request, or less if the limit has no more.
 
         Waits a few seconds for amounts that other deliveries might return. `plenty` is the amount
         to reserve if the limit has enough.

@@ -1,6 +1,6 @@
 """Store packs (messages with up to 25 URLs) that wait while another pack of their host is active.
 
-In a crawl with a delay, each host has one pack *in flight*: queued, or in work. The host's other
+In a crawl with a delay, each host has one *leased* pack: queued, or in work. The host's other
 packs wait in a table, its *backlog*. Their sort key, the *place*, determines their order. Packs of
 retries (second and later attempts) are sent to the queue instead.
 """
@@ -51,7 +51,7 @@ class Lease:
     """A host's lease (worker/lease.py), and the first waiting pack.
 
     `holder` acquired the lease for the pack at `place`. `epoch` counts changes, for conditional
-    writes. `is_held` means that this pack still exists, so it is in flight.
+    writes. `is_held` means that this pack still exists.
     """
 
     epoch: int
@@ -77,7 +77,7 @@ class LeaseRequest:
     unsent: str = ""
 
 
-# A delivery acquires the lease before it sends the next pack. So a pack in flight is on the queue,
+# A delivery acquires the lease before it sends the next pack. So a leased pack is on the queue,
 # or the holder's message will send it. A stuck worker blocks no pack. A slow worker can add a pack
 # again that is already done. This copy is sent like any other pack, and its delivery ends because
 # the commit record exists. Otherwise the copy remains until it expires.
@@ -85,7 +85,7 @@ class Backlog(Protocol):
     """Stores packs that wait for their hosts, by crawl, host and place (sort key)."""
 
     async def put(self, crawl: str, host: str, waiting: Sequence[WaitingPack]) -> None:
-        """Add packs. An existing place is not overwritten, even if its pack is in flight."""
+        """Add packs. An existing place is not overwritten, even if its pack is leased."""
 
     async def read(self, crawl: str, host: str, own: str = "") -> Lease:
         """Read a host's lease, and its first waiting pack except the one at `own`.
@@ -100,17 +100,17 @@ class Backlog(Protocol):
         """Read the pack at a place, strongly consistent. Return None if it was removed."""
 
     async def forget(self, crawl: str, host: str, place: str) -> None:
-        """Remove the pack at a place. The pack is done and not in flight."""
+        """Remove the pack at a place. The pack is done and not leased."""
 
     async def release(self, crawl: str, host: str, place: str, by: str = "") -> None:
         """Remove the pack at a place. The pack is done.
 
-        If the pack is in flight, first release the lease, with `by` as the holder. So the pack of a
+        If the pack is leased, first release the lease, with `by` as the holder. So the pack of a
         lease always exists.
         """
 
     async def first_places(self, crawl: str, host: str, count_max: int) -> tuple[WaitingPack, ...]:
-        """Read the first `count_max` packs of a host in order, including a pack in flight."""
+        """Read the first `count_max` packs of a host in order, including a leased pack."""
 
     async def note_sent(self, crawl: str, host: str, read: WaitingPack, at_ms: int) -> bool:
         """Record `at_ms` as the time when a pack is sent. `read` is the pack as read before.

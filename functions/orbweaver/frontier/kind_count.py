@@ -22,7 +22,7 @@ class KindCount:
 
     - `requested`: requested URLs
     - `fruitful`: URLs whose page was new, or was the first to link to a new page
-    - `in_flight`: URLs that were claimed at once instead of late, even if they have ended since
+    - `scheduled`: URLs that were claimed at once instead of late, even if they have ended since
     - `texts`, `texts_new`: pages whose text was compared, and pages with new text
     - `others`: responses that were no page, such as pictures
     - `not_requested`: URLs that ended without a request, for example because of robots.txt
@@ -30,7 +30,7 @@ class KindCount:
 
     requested: int = 0
     fruitful: int = 0
-    in_flight: int = 0
+    scheduled: int = 0
     asked_unshared: int = 0
     fruitful_unshared: int = 0
     out_unshared: int = 0
@@ -41,7 +41,7 @@ class KindCount:
 
     def merge(self, other: Self) -> None:
         self.add(other.requested, other.fruitful)
-        self.add_in_flight(other.in_flight)
+        self.add_scheduled(other.scheduled)
         self.texts += other.texts
         self.texts_new += other.texts_new
         self.others += other.others
@@ -57,7 +57,7 @@ class KindCount:
 
     @property
     def has_ended_enough(self) -> bool:
-        """True if enough URLs have ended to allow several URLs of this kind in flight."""
+        """True if enough URLs have ended to allow several pending URLs of this kind."""
         return self.ended >= TRIED_MIN
 
     @property
@@ -100,8 +100,8 @@ class KindCount:
         self.asked_unshared += asked
         self.fruitful_unshared += fruitful
 
-    def add_in_flight(self, urls: int = 1) -> None:
-        self.in_flight += urls
+    def add_scheduled(self, urls: int = 1) -> None:
+        self.scheduled += urls
         self.out_unshared += urls
 
     @property

@@ -22,11 +22,12 @@ from orbweaver.model.url import host_of
 
 # Links of a kind with at least this score are claimed at once.
 FRUITFUL = 0.5
-# Limits of URLs in flight for kinds with few results: per kind, and for all such kinds together.
-# The limit per kind is one URL, because each response adds more knowledge than all before. A URL
-# without a response after ANSWERED_WITHIN other responses no longer counts for the second limit.
+# Limits of pending URLs (scheduled, not requested yet) for kinds with few results: per kind, and
+# for all such kinds together. The limit per kind is one URL, because each response adds more
+# knowledge than all before. A URL without a response after ANSWERED_WITHIN other responses no
+# longer counts for the second limit.
 UNTRIED_OUT, ALL_UNTRIED_OUT, ANSWERED_WITHIN = 1, 16, 40
-# Limits of URLs in flight for kinds with enough results, as multiples of the kind's ended URLs.
+# Limits of pending URLs for kinds with enough results, as multiples of the kind's ended URLs.
 # OUT_TIMES is the usual multiple, because a kind can stop bringing new pages. SURE_TIMES applies
 # from the score SURE on. DOUBTFUL_SHARE (at least one URL) applies to scores below FRUITFUL.
 OUT_TIMES, SURE, SURE_TIMES, DOUBTFUL_SHARE = 2, 0.75, 6, 1 / 8
@@ -52,7 +53,7 @@ class KindLearner:
     def __init__(self) -> None:
         self.scores = KindScores()
         self.asked = 0
-        # URLs in flight of kinds with few results: the kind, its number of ended URLs once this URL
+        # Pending URLs of kinds with few results: the kind, its number of ended URLs once this URL
         # has ended, and the number of responses when the URL was sent.
         self._untried: list[tuple[KindCount, int, int]] = []
         self._met = self.scores.met
@@ -82,7 +83,7 @@ class KindLearner:
         if scores.is_all_fruitful or (taken is None and (yield from self._are_few(usual))):
             if not scores.is_mostly_fruitful:
                 for place, link in enumerate(usual, 1):
-                    scores.count(link.url).add_in_flight()
+                    scores.count(link.url).add_scheduled()
                     scores.note_sent(link.url)
                     if place % SORTED_AT_ONCE == 0:
                         yield
@@ -172,8 +173,8 @@ class KindLearner:
         soon = band == taken or (known.is_open and band <= DOUBTFUL)
         return None if soon and self._may_be_out(known) else band
 
-    def has_too_many_in_flight(self, links: Iterable[Target]) -> bool:
-        """Return True if a kind has too many URLs in flight, including URLs of other workers."""
+    def has_too_many_pending(self, links: Iterable[Target]) -> bool:
+        """Return True if a kind has too many pending URLs, including URLs of other workers."""
         return not self.scores.is_mostly_fruitful and any(
             out > most
             for link in links
@@ -182,7 +183,7 @@ class KindLearner:
         )
 
     def _may_be_out(self, known: KindScore) -> bool:
-        """Return True if the limits allow one more URL of a kind in flight.
+        """Return True if the limits allow one more pending URL of a kind.
 
         Only the counts of this container and the shared counts that it has read are considered.
         """
@@ -199,20 +200,20 @@ class KindLearner:
         return len(self._untried)
 
     def _let_out(self, known: KindScore, link: Target) -> None:
-        """Count a link as in flight."""
+        """Count a link as scheduled."""
         if not self.scores.is_mostly_fruitful:
-            known.count.add_in_flight()
+            known.count.add_scheduled()
             if not known.count.has_ended_enough:
-                self._untried_out()  # drop URLs that are no longer in flight
+                self._untried_out()  # drop URLs that are no longer pending
                 self._untried.append((known.count, known.count.ended + 1, self.asked))
         self.scores.note_sent(link.url)
 
-    def note_not_in_flight(self, urls: Iterable[str]) -> None:
-        """Record that links are not in flight: they are claimed already, or beyond the limit."""
+    def note_unscheduled(self, urls: Iterable[str]) -> None:
+        """Record that links are not scheduled: they are claimed already, or beyond the limit."""
         for url in urls:
             count = self.scores.count(url)
-            if count.in_flight > count.requested:
-                count.add_in_flight(-1)
+            if count.scheduled > count.requested:
+                count.add_scheduled(-1)
 
     def learn(
         self,
@@ -232,7 +233,7 @@ class KindLearner:
             self.leave(record.url)
             return
         if status is None or status >= _FAULT or status == _TOO_MANY:
-            self.note_not_in_flight([record.url])
+            self.note_unscheduled([record.url])
             return
         self.asked += 1
         fruitful = record.title is not None or record.sha256 is not None
@@ -245,9 +246,9 @@ class KindLearner:
             self._credit(record.referrer, redirected=redirected)
 
     def leave(self, url: str) -> None:
-        """Record that a URL ended without a request and is no longer in flight."""
+        """Record that a URL ended without a request and is no longer pending."""
         self.scores.count(url).not_requested += 1
-        self.note_not_in_flight([url])
+        self.note_unscheduled([url])
 
     def _credit(self, referrer: str | None, *, redirected: bool) -> None:
         """Count `referrer` as fruitful: it was the first to link or redirect to a new page."""
@@ -306,16 +307,16 @@ def _doubtful(known: KindScore) -> int:
 
 
 def _outs(known: KindScore) -> list[tuple[int, int]]:
-    """List pairs of URLs in flight and their limit, for a kind of URLs.
+    """List pairs of pending URLs and their limit, for a kind of URLs.
 
     Until the kind is tried, the list has another pair for all similar kinds together.
     """
     asked = known.count.requested
-    found = [(known.count.in_flight - asked, _out_max(known.count.ended, known.score))]
+    found = [(known.count.scheduled - asked, _out_max(known.count.ended, known.score))]
     if not known.count.is_tried:
         asked += known.alike
         ended = asked + known.group_not_requested
-        found.append((known.group_in_flight - asked, _out_max(ended, known.score)))
+        found.append((known.group_scheduled - asked, _out_max(ended, known.score)))
     return found
 
 

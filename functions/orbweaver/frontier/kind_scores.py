@@ -110,8 +110,8 @@ class KindScore:
     beside: int
 
     @property
-    def group_in_flight(self) -> int:
-        return sum(one.in_flight for one in self.group.values())
+    def group_scheduled(self) -> int:
+        return sum(one.scheduled for one in self.group.values())
 
     @property
     def group_not_requested(self) -> int:
@@ -354,7 +354,7 @@ class KindScores:
 
     @property
     def unshared_count(self) -> int:
-        """Sum of counted requests and links in flight that are not yet in the shared table."""
+        """Sum of counted requests and scheduled links that are not yet in the shared table."""
         known = self._kinds.known.values()
         return sum(one.asked_unshared + abs(one.out_unshared) for one in known)
 
@@ -392,15 +392,15 @@ class KindScores:
         asked = self._shared.get(ASKED + key, 0) + count.asked_unshared
         fruitful = self._shared.get(FRUIT + key, 0) + count.fruitful_unshared
         out = self._shared.get(OUT + key, 0) + count.out_unshared
-        # Other workers may have counted these URLs as fruitful or no longer in flight.
+        # Other workers may have counted these URLs as fruitful or no longer scheduled.
         if asked >= count.requested:
-            count.requested, count.fruitful, count.in_flight = (
+            count.requested, count.fruitful, count.scheduled = (
                 asked,
                 max(fruitful, count.fruitful),
                 out,
             )
         else:
-            count.in_flight = max(count.in_flight, out)
+            count.scheduled = max(count.scheduled, out)
 
 
 def _telling(shape: Shape, parameters: KindCount, folder: KindCount) -> list[KindCount]:

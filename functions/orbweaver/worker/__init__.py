@@ -27,7 +27,7 @@ interfaces (ports) only. Each module calls only modules below it in this list.
     link_dedup         drop links that need no claim
     apply_journal      claim, store, commit, send, finish
     late_packs         store packs of deferred links, and send them when few URLs are in flight
-    succession         keep one pack of each host in flight in a crawl with a delay
+    succession         lease one pack of each host in a crawl with a delay
     lease              decide which delivery may start, resend or release a host's pack
     host_claims        pass known claims of a host to other containers in files
     seen_store         remember claimed, deferred and omitted URLs

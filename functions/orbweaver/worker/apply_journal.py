@@ -52,11 +52,11 @@ SEAL_TRIES = 3
 GIVEN_UP_READS = 4
 # The counters of a cancelled crawl change all the time while its queue drains.
 CLOSE_TRIES, CLOSE_WAIT_S, CLOSE_AGAIN_S = 5, 0.5, 5
-# Seconds to wait before each repeated check. A pack of deferred links (late pack) in flight is
-# usually processed in less time, unless its worker must start first.
-UNDER_WAY_WAITS_S = (0.2, 0.8, 2.0, 3.0)
+# Seconds to wait before each repeated check. A pack of deferred links (late pack) is usually
+# processed in less time, unless its worker must start first.
+LATE_WAITS_S = (0.2, 0.8, 2.0, 3.0)
 # Series of these waits before the check is left to other workers.
-UNDER_WAY_SERIES = 2
+LATE_WAIT_SERIES = 2
 ANNOUNCE_WAITS_S = (0.1, 0.4, 1.5)
 # A container logs the unbalanced counters of a crawl once in this time, for this many crawls.
 UNBALANCED_MS, UNBALANCED_CRAWLS_MAX = 60_000, 1_000
@@ -275,15 +275,15 @@ class JournalApplier:
         # Another worker has sent late packs, and each of them repeats this check when it is done.
         # But that worker may have died before it sent them. So this worker waits, and sends them
         # itself after each series of waits, unless another worker has sent one meanwhile.
-        for _ in range(UNDER_WAY_SERIES):
-            for wait_s in UNDER_WAY_WAITS_S:
+        for _ in range(LATE_WAIT_SERIES):
+            for wait_s in LATE_WAITS_S:
                 if not dead and counters.claimed > counters.done:
                     dead = await self._dead(crawl)  # dead letters are unfinished, but not in flight
                 if counters.claimed - counters.done > dead:
                     return True
                 await self._clock.sleep(wait_s)
                 counters = await self._crawls.counters(crawl)
-                is_last = wait_s == UNDER_WAY_WAITS_S[-1]
+                is_last = wait_s == LATE_WAITS_S[-1]
                 if await self._send_due(crawl, counters, dead, since_ms if is_last else None):
                     return True
             since_ms = self._clock.now_ms()
@@ -309,7 +309,7 @@ class JournalApplier:
 
     async def send_promising(self, crawl_id: str) -> None:
         """Send one promising pack of deferred links if few URLs of the crawl are in flight."""
-        # This only saves time: each pack in flight also checks for late packs.
+        # This only saves time: each pack also checks for late packs.
         crawl = await self._crawls.get(crawl_id)
         if crawl is None or not crawl.live:
             return

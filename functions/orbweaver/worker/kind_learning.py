@@ -170,20 +170,20 @@ class KindLearning:
         await self._tell_sorted(crawl)
         # Sort once more if another worker has just shared too many links of the same group.
         async for part in slices(prompt):
-            if learner.has_too_many_in_flight(part):
+            if learner.has_too_many_pending(part):
                 break
         else:
             return prompt, late
-        await self.note_not_in_flight(crawl, [link.url for link in prompt])
+        await self.note_unscheduled(crawl, [link.url for link in prompt])
         prompt, late = await in_turns(learner.sort_links(links, band, least))
         await self._tell_sorted(crawl)
         return prompt, late
 
-    async def note_not_in_flight(self, crawl: Crawl, urls: Sequence[str]) -> None:
-        """Record that links are not in flight: claimed by other packs, or beyond the limit."""
+    async def note_unscheduled(self, crawl: Crawl, urls: Sequence[str]) -> None:
+        """Record that links are not scheduled: claimed by other packs, or beyond the limit."""
         learner = self.learner_for(crawl)
         async for part in slices(urls):
-            learner.note_not_in_flight(part)
+            learner.note_unscheduled(part)
 
     async def _tell_sorted(self, crawl: Crawl) -> None:
         if self._has_sorted_enough(self._learner(crawl)):

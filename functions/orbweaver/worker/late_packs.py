@@ -60,8 +60,8 @@ class LatePacks:
         waiting = await self._backlog.first_places(crawl.id, LANE, max(count, unknown))
         if since_ms is not None:
             sent = any(one.sent_at_ms > since_ms for one in waiting)
-        else:  # each pack in flight checks for late packs when it is done
-            sent = any(_is_under_way(one, now_ms) for one in waiting)
+        else:  # each pack that was sent checks for late packs when it is done
+            sent = any(_is_recently_sent(one, now_ms) for one in waiting)
         if sent:
             return False
         packs: list[OutgoingPack] = []
@@ -89,7 +89,7 @@ class LatePacks:
             # Searching the message's text is faster than decoding it.
             if f"{host}/" not in one.body or band_at(one.place) > band_max:
                 continue
-            if _is_under_way(one, now_ms):
+            if _is_recently_sent(one, now_ms):
                 continue
             if await self._backlog.note_sent(crawl.id, LANE, one, now_ms):
                 await self._succession.send_waiting(crawl, one, round_)
@@ -97,6 +97,6 @@ class LatePacks:
         return False
 
 
-def _is_under_way(waiting: WaitingPack, now_ms: int) -> bool:
+def _is_recently_sent(waiting: WaitingPack, now_ms: int) -> bool:
     # If the clocks of workers differ, the time of sending can be in the future.
     return abs(now_ms - waiting.sent_at_ms) < SENT_LATE_MS

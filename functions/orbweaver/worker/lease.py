@@ -1,10 +1,10 @@
-"""Decide which delivery may start, resend or release the pack in flight of a host.
+"""Decide which delivery may start, resend or release the leased pack of a host.
 
 Each host of a crawl with a delay has a *lease*, a record in its backlog (frontier/backlog.py). The
-lease is *held* while the pack at its place is in flight. The *holder* is the pack that *acquired*
-the lease. Deliveries of the holder's message send the pack in flight. The *epoch* increases with
-every change, and an acquisition succeeds only in the epoch that was read. To *release* a lease
-means to record that no pack is in flight. A lease has no time limit. Instead, a delivery of the
+lease is *held* while the *leased pack*, the one at its place, exists. The *holder* is the pack that
+*acquired* the lease. Deliveries of the holder's message send the leased pack. Each change increases
+the *epoch*, and an acquisition succeeds only in the epoch that was read. To *release* a lease means
+to record that the host has no leased pack. A lease has no time limit. Instead, a delivery of the
 holder's message repeats the sending.
 """
 
@@ -67,7 +67,7 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True)
 class ResendPack:
-    """Send the pack in flight, because its first message may be missing."""
+    """Send the leased pack, because its first message may be missing."""
 
     place: str
 
@@ -97,6 +97,6 @@ def step_of(lease: Lease, asker: Asker) -> Step:
         return Rest.LEAVE if asker.phase is Phase.UNSENT else Rest.RELEASE
     if asker.phase is Phase.UNSENT and lease.place == asker.place and lease.first is not None:
         return HandOver(lease.first)
-    # A pack that was sent has sent the pack in flight, unless it acquired the lease afterwards.
+    # A pack that was sent has sent the leased pack, unless it acquired the lease afterwards.
     sent = asker.phase is Phase.DONE and lease.holder == asker.pack
     return ResendPack(lease.place) if acquired and not sent else Rest.LEAVE

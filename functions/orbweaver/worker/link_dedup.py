@@ -155,7 +155,7 @@ class LinkDeduplicator:
         """Remember which links of a stored result the pack has claimed, by its commit record."""
         others = await self._seen.note_commit(crawl, journal, ledger)
         if is_ordered(crawl):
-            await self._kinds.note_not_in_flight(crawl, others)
+            await self._kinds.note_unscheduled(crawl, others)
 
     @asynccontextmanager
     async def _turn(self, pack: _EndedPack) -> AsyncIterator[Sequence[_Offer] | None]:
@@ -299,8 +299,8 @@ class LinkDeduplicator:
             prompt, late = await self._kinds.sort_links(crawl, prompt, band)
             if crawl.delay_ms and band is None and self._shares_limit:
                 prompt, surplus = await self._split_by_host(crawl, prompt)
-        # These links are not claimed, so workers must not count them as in flight.
-        await self._kinds.note_not_in_flight(crawl, [target.url for target in surplus])
+        # These links are not claimed, so workers must not count them as scheduled.
+        await self._kinds.note_unscheduled(crawl, [target.url for target in surplus])
         late = [*((surplus_band, target) for target in surplus), *late]
         if crawl.delay_ms:  # group links by host, so that most late packs serve one host
             late.sort(key=lambda one: (one[0], host_of(one[1].url)))
@@ -329,7 +329,7 @@ class LinkDeduplicator:
             return list(links), []
         surplus: list[Target] = []
         for host, targets in hosts.items():
-            # The first pack is in flight.
+            # The first one is the leased pack.
             has_waiting = len(await self._backlog.first_places(crawl.id, host, 2)) > 1
             surplus += targets if has_waiting else targets[PACK_TARGETS_MAX:]
         left = {target.url for target in surplus}

@@ -1,4 +1,4 @@
-"""Keep one pack (message with up to 25 URLs) of each host in flight, in a crawl with a delay.
+"""Lease one pack (message with up to 25 URLs) of each host, in a crawl with a delay.
 
 The host's other packs wait in its backlog (frontier/backlog.py). A delivery that starts the next
 pack first acquires the host's lease (worker/lease.py), and sends the pack afterwards. Packs of
@@ -61,7 +61,7 @@ def place_of_message(message: Pack | SeedsMessage) -> PackPlace:
 
 
 class Succession:
-    """Keeps one pack of each host in flight, and the host's other packs in backlogs."""
+    """Keeps one leased pack of each host, and the host's other packs in backlogs."""
 
     def __init__(self, *, backlog: Backlog, queue: Queue, clock: Clock) -> None:
         self._backlog = backlog
@@ -107,7 +107,7 @@ class Succession:
         own = backlog_place
         if backlog_place.host == LANE:  # a late pack does not start the next one
             # Workers that process these packs may check at once for the end of the crawl. This pack
-            # must not count as in flight then.
+            # must not count as recently sent then.
             await self._backlog.forget(crawl.id, LANE, backlog_place.place)
             own = NOWHERE
         async for going in slices(direct, SLICE_PACKS):
@@ -177,7 +177,7 @@ class Succession:
         return False
 
     async def is_idle(self, crawl: Crawl, host: str, own: str = "") -> bool:
-        """Return True if a host has no pack in flight and no waiting pack, except at `own`."""
+        """Return True if a host has no leased pack and no waiting pack, except at `own`."""
         lease = await self._backlog.read(crawl.id, host, own)
         return lease.first is None and not _is_held_by_other(lease, own)
 

@@ -128,7 +128,7 @@ def failed(status: int | None) -> dict[str, object]:
     ("ended", "rounds"),
     [(UNASKED, [1, 1, 1, 6, 18, 3]), *((failed(one), [1] * 30) for one in (None, 429, 500, 503))],
 )
-def test_unanswered_url_leaves_score_and_is_not_in_flight(
+def test_unanswered_url_leaves_score_and_is_not_pending(
     ended: dict[str, object], rounds: list[int]
 ) -> None:
     """URLs that robots.txt forbids cost no request, so they release more links."""
@@ -143,10 +143,10 @@ def test_unanswered_url_leaves_score_and_is_not_in_flight(
             learner.learn(replace(page(path), **ended))  # type: ignore[arg-type]
     assert found == rounds
     assert (learner.asked, score(learner, "/d/0_a_b")) == (2, before)
-    assert learner.scores.count(f"{HOST}/d/0_a_b").in_flight == 0
+    assert learner.scores.count(f"{HOST}/d/0_a_b").scheduled == 0
 
 
-def test_url_taken_back_elsewhere_is_not_in_flight() -> None:
+def test_url_taken_back_elsewhere_is_not_scheduled() -> None:
     one, other = (learned(page("/a/1_a_b", reason=Reason.NOINDEX)) for _ in range(2))
     sorted_out(one, "/d/0_a_b", taken=DOUBTFUL)
     total = one.scores.unshared()
@@ -158,7 +158,7 @@ def test_url_taken_back_elsewhere_is_not_in_flight() -> None:
     total = {key: total.get(key, 0) + told.get(key, 0) for key in total.keys() | told.keys()}
     other.scores.adopt_shared(told, total)
     one.scores.adopt_shared({}, total)
-    assert one.scores.count(f"{HOST}/d/0_a_b").in_flight == 0
+    assert one.scores.count(f"{HOST}/d/0_a_b").scheduled == 0
 
 
 def test_new_kind_starts_from_same_parameters_elsewhere() -> None:
@@ -263,7 +263,7 @@ def test_similar_kinds_found_together_count_as_one(taken: int | None) -> None:
     assert len(sorted_out(learner, *reversed(logs), taken=taken)[0]) == 1
 
 
-def test_unknown_kinds_in_flight_are_limited() -> None:
+def test_pending_urls_of_unknown_kinds_are_limited() -> None:
     learner = KindLearner()
     paths = [f"/{word}?{word}=1" for word in WORDS[:20]]
     late = [(UNKNOWN, path) for path in paths[ALL_UNTRIED_OUT:]]
@@ -332,7 +332,7 @@ def test_barren_views_of_one_file_type_predict_others() -> None:
     assert band(learner, "/doc/figures/8_a_b.html") == DOUBTFUL
 
 
-def test_links_in_flight_are_limited_by_known_pages() -> None:
+def test_pending_links_are_limited_by_known_pages() -> None:
     few = learned(*(page(f"/d/{n}_a_b", f"T{'abc'[n]}", reason=REASONS[n < 2]) for n in range(3)))
     paths = [f"/d/{n}_a_b" for n in range(10, 40)]
     assert FRUITFUL < score(few, paths[0]) < SURE
@@ -351,7 +351,7 @@ def test_link_taken_back_is_replaced_by_next_of_kind() -> None:
     paths = [f"/d/{n}_a_b" for n in range(5)]
     assert sorted_out(learner, *paths) == (paths[:1], [(UNKNOWN, path) for path in paths[1:]])
     assert sorted_out(learner, paths[1]) == ([], [(UNKNOWN, paths[1])])
-    learner.note_not_in_flight([HOST + paths[0]] * 2)
+    learner.note_unscheduled([HOST + paths[0]] * 2)
     assert sorted_out(learner, *paths[1:3]) == (paths[1:2], [(UNKNOWN, paths[2])])
 
 
@@ -412,7 +412,7 @@ def test_links_of_few_kinds_are_prompt() -> None:
     """The first page of a manual may link to all chapters."""
     learner = alone()
     assert sorted_out(learner, *DOC) == (DOC, [])
-    assert learner.scores.count(HOST + DOC[0]).in_flight == 300
+    assert learner.scores.count(HOST + DOC[0]).scheduled == 300
     assert len(sorted_out(learner, *DOC, "/edit?page=x_y_z", "/log/x_y_z")[1]) == 300
     other = alone()
     sorted_out(other, *DOC[:3])

@@ -252,7 +252,7 @@ async def test_held_bytes_defer_other_packs_until_stored() -> None:
 
 
 class CountingWeb:
-    """A web with slow answers that counts requests in flight."""
+    """A web with slow answers that counts open requests."""
 
     def __init__(self) -> None:
         self.inside: dict[str, int] = {}

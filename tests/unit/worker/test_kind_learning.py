@@ -174,7 +174,7 @@ async def test_concurrent_containers_release_one_link_per_kind() -> None:
     assert sum(len(prompt) for prompt, _ in found) == 1
     assert sum(len(late) for _, late in found) == 3
     await one.before_sorting(ORDERED)
-    assert one.learner_for(ORDERED).scores.score_of(links[4].url).count.in_flight == 1
+    assert one.learner_for(ORDERED).scores.score_of(links[4].url).count.scheduled == 1
     assert not (await one.sort_links(ORDERED, links[4:], None))[0]
 
 

@@ -97,13 +97,13 @@ async def test_limit_is_spent_on_fruitful_links() -> None:
 
 
 @pytest.mark.parametrize("pages_max", [20, 54])
-async def test_links_beyond_limit_do_not_count_as_in_flight(pages_max: int) -> None:
+async def test_links_beyond_limit_do_not_count_as_scheduled(pages_max: int) -> None:
     stage = Stage()
     wiki(stage)
     ended = await crawled(stage, replace(WIKI, pages_max=pages_max))
     known = stage.pack_fetcher.kinds.learner_for(ended).scores._kinds.known.values()
     assert sum(one.requested for one in known) == pages_max
-    assert all(one.in_flight <= one.requested for one in known)
+    assert all(one.scheduled <= one.requested for one in known)
 
 
 async def test_unlimited_crawl_requests_everything_once() -> None:

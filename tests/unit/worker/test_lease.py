@@ -1,4 +1,4 @@
-"""Which delivery may start, resend or release the pack in flight of a host."""
+"""Which delivery may start, resend or release the leased pack of a host."""
 
 from __future__ import annotations
 

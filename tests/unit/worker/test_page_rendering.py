@@ -285,7 +285,7 @@ async def test_port_failure_during_render_returns_url() -> None:
 
 @dataclass
 class Slow(Stage):
-    """A stage that counts requests in flight, each of which takes a moment."""
+    """A stage that counts open requests, each of which takes a moment."""
 
     open_now: int = 0
     open_most: int = 0

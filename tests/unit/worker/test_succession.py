@@ -1,4 +1,4 @@
-"""One pack per host is in flight; its end sends the next one."""
+"""One pack per host is leased; its end sends the next one."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ async def test_pack_taken_by_other_delivery_is_sent_again() -> None:
 
 
 async def test_no_pack_begins_between_packs_taken_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some pack is always in flight, so URLs are not requested twice."""
+    """Some pack is always leased, so URLs are not requested twice."""
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other)
     round_ = await host.round()
@@ -343,7 +343,7 @@ async def test_no_pack_begins_between_packs_taken_ahead(monkeypatch: pytest.Monk
     assert host.sent[1][1] > 0, "it is in work here"
 
 
-async def test_pack_not_in_flight_takes_no_next_pack() -> None:
+async def test_pack_without_lease_takes_no_next_pack() -> None:
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other, third)
     await host.end(one)
@@ -400,7 +400,7 @@ async def test_more_late_packs_of_unknown_kinds_are_sent() -> None:
     assert host.ids[4:] == ["p4"]
 
 
-async def test_late_packs_in_flight_are_not_sent_again() -> None:
+async def test_recently_sent_late_packs_are_not_sent_again() -> None:
     host = Host()
     send = host.late_packs.send
     await host.late_packs.put(CRAWL, late_packs(1, 1))

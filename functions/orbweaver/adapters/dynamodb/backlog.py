@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 BACKLOG = "backlog#"
 OUT = "!"  # sorts before all places
-# Packs per read: a finished pack, the pack in flight, and the first waiting pack.
+# Packs per read: a finished pack, the leased pack, and the first waiting pack.
 PLACES_READ = 3
 
 
@@ -106,7 +106,7 @@ class DynamoBacklog:
         if by:
             values[":by"] = by
             named, unnamed = ", #by = :by", ""
-        with contextlib.suppress(ConditionFailed):  # it is not in flight
+        with contextlib.suppress(ConditionFailed):  # it is not leased
             await self._dynamo.update(
                 self._packs,
                 {"k": backlog_key(crawl, host), "part": OUT},

@@ -1,4 +1,4 @@
-"""Packs (batches of up to 25 URLs) that wait for their host, and the pack in flight per host.
+"""Packs (batches of up to 25 URLs) that wait for their host, and the leased pack per host.
 
 In a crawl with a delay, one pack of each host is queued or processed at a time.
 """
@@ -94,7 +94,7 @@ class SqliteBacklog:
 
 
 def read_line(db: sqlite3.Connection, crawl: str, host: str) -> tuple[str, str, int]:
-    """Return the place of a host's pack in flight, its holder's name, and the number of changes."""
+    """Return the place of a host's leased pack, its holder's name, and the number of changes."""
     found: tuple[str, str, int] | None = db.execute(
         "SELECT out, name, edits FROM lines WHERE crawl = ? AND host = ?", (crawl, host)
     ).fetchone()

@@ -43,12 +43,12 @@ TABLES = (
         crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, body BLOB NOT NULL,
         due INTEGER NOT NULL, expires INTEGER NOT NULL,
         PRIMARY KEY (crawl, host, place))""",
-    # The pack in flight of each host (`out`), and its holder (`name`). `edits` counts changes.
+    # The leased pack of each host (`out`), and its holder (`name`). `edits` counts changes.
     """CREATE TABLE lines (
         crawl TEXT NOT NULL, host TEXT NOT NULL, out TEXT NOT NULL, name TEXT NOT NULL,
         edits INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY (crawl, host))
         WITHOUT ROWID""",
-    # Last time that a waiting pack was sent, if a host can have several packs in flight.
+    # Last time that a waiting pack was sent, if several packs of a host can be sent.
     """CREATE TABLE sendings (
         crawl TEXT NOT NULL, host TEXT NOT NULL, place TEXT NOT NULL, at INTEGER NOT NULL,
         expires INTEGER NOT NULL, PRIMARY KEY (crawl, host, place)) WITHOUT ROWID""",
