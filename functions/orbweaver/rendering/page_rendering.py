@@ -199,7 +199,7 @@ class OpenPage:
             async with asyncio.timeout(self._limits.total_s) as self._deadline:
                 extending = asyncio.create_task(self._extend(self._deadline))
                 try:
-                    await self._settle()
+                    await self._wait_until_idle()
                 finally:
                     extending.cancel()
                 cut = self._limit_reached()
@@ -255,7 +255,7 @@ class OpenPage:
                     return
                 before = activity
 
-    async def _settle(self) -> None:
+    async def _wait_until_idle(self) -> None:
         await self._navigate()
         await self._wait_for_load()
         await self._wait_until_quiet()

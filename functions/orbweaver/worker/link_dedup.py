@@ -77,7 +77,7 @@ class _EndedPack:
         return {target.kind for target in self.order} == {TargetKind.PAGE}
 
     @property
-    def settled(self) -> frozenset[UrlState]:
+    def skipped_states(self) -> frozenset[UrlState]:
         """States of links that the pack need not claim."""
         if self.message.late:  # the claim of a late link may have been released meanwhile
             return frozenset()
@@ -168,7 +168,7 @@ class LinkDeduplicator:
         # Packs of a crawl with a dollar limit may wait for unused dollars, and must not block other
         # packs.
         if crawl.nanodollars_max is not None or (
-            (pack.settled or {UrlState.CLAIMED}).issuperset(states)
+            (pack.skipped_states or {UrlState.CLAIMED}).issuperset(states)
         ):
             yield None
             return
@@ -230,9 +230,9 @@ class LinkDeduplicator:
         links = [
             target
             for target in result.links
-            if target.url in free or states[target.url] not in pack.settled
+            if target.url in free or states[target.url] not in pack.skipped_states
         ]
-        if spent and UrlState.WAITING in pack.settled:
+        if spent and UrlState.WAITING in pack.skipped_states:
             return links, 0  # these links are deferred, and looked up when due
         unknown = [target for target in links if target.url not in result.reopened]
         probes = unknown

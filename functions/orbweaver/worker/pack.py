@@ -209,7 +209,7 @@ class PackProcessor:
                 return await self._give_up(crawl, message, f"failed {failures} times")
             case JournaledPack(journal=journal):
                 with self._applier.commits.awaited(crawl.id, message.id):
-                    return await self._settle(crawl, message, journal, round_)
+                    return await self._apply(crawl, message, journal, round_)
             case NewPack(strikes=strikes):
                 if isinstance(message, Pack):
                     message = replace(message, failures=failures)
@@ -246,16 +246,16 @@ class PackProcessor:
             return visited
         with self._applier.commits.awaited(crawl.id, message.id):
             journal = await self._store_journal(crawl, message, visited)
-            return await self._settle_first(crawl, message, journal, visited.at_ms, round_)
+            return await self._apply_own(crawl, message, journal, visited.at_ms, round_)
 
     async def _split(self, pack: Pack, crawl: Crawl, round_: Round) -> Result:
         """Split a suspected pack of several URLs into packs of one URL."""
         own = isolate_urls(await self.budget_keeper.marked(crawl, pack), self._clock.now_ms())
         with self._applier.commits.awaited(crawl.id, pack.id):
             journal = await self._packs.write_journal(pack.id, own)
-            return await self._settle_first(crawl, pack, journal, own.at_ms, round_)
+            return await self._apply_own(crawl, pack, journal, own.at_ms, round_)
 
-    async def _settle_first(
+    async def _apply_own(
         self,
         crawl: Crawl,
         message: Pack | SeedsMessage,
@@ -273,7 +273,7 @@ class PackProcessor:
             known = (await self._packs.recall([message.id])).get(message.id, Recalled())
             if known.ledger is not None:
                 return await self._finish_done(crawl, message, known)
-        return await self._settle(crawl, message, journal, round_)
+        return await self._apply(crawl, message, journal, round_)
 
     async def _store_journal(
         self, crawl: Crawl, message: Pack | SeedsMessage, visited: _Visited
@@ -455,7 +455,7 @@ class PackProcessor:
             result.add(context.forbidden(target, record))
         return admitted
 
-    async def _settle(
+    async def _apply(
         self, crawl: Crawl, message: Pack | SeedsMessage, journal: Journal, round_: Round
     ) -> Done:
         crawl = await self._with_rule(crawl)
