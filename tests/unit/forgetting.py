@@ -20,7 +20,7 @@ from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_ma
 from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc
 from orbweaver.frontier.backlog import Lease, WaitingPack
-from orbweaver.frontier.body_file import Kept, Segment, with_body_place
+from orbweaver.frontier.body_file import Kept, Segment, with_body_location
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.messages import Pack, SeedsMessage, encode
 from orbweaver.model.columns import PAGES, TEXTS
@@ -100,7 +100,7 @@ def fill(world: World, folder: Path) -> None:
     records = []
     for url in URLS:
         kept = kept_of(url)
-        records.append(with_body_place(record_of(url), segment.add(kept)))
+        records.append(with_body_location(record_of(url), segment.add(kept)))
     # One page leads to another, and an item names the other one.
     link = Item(table="people", place=0, fields={"name": "J", "page": URL})
     records[1] = replace(records[1], canonical=URL, extracted=(link,))

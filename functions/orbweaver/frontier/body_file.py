@@ -42,7 +42,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BodyPlace:
+class BodyLocation:
     """Location of a page's stored content: the file's key, and the byte range of each part."""
 
     key: str
@@ -115,14 +115,14 @@ class Segment:
     def size(self) -> int:
         return self._whole.tell() + self._links.tell()
 
-    def add(self, kept: Kept) -> BodyPlace:
-        """Add content of a page. Its links get their final place in `whole`."""
+    def add(self, kept: Kept) -> BodyLocation:
+        """Add content of a page. Its links get their final location in `whole`."""
         body, text = self._append(kept.response), self._append(kept.conversion)
         picture, links = self._append(kept.screenshot), None
         if kept.links is not None:
             links = (self._links.tell(), len(kept.links))
             self._links.write(kept.links)
-        return BodyPlace(key=self.key, body=body, text=text, screenshot=picture, links=links)
+        return BodyLocation(key=self.key, body=body, text=text, screenshot=picture, links=links)
 
     def _append(self, member: bytes | None) -> Span | None:
         if member is None:
@@ -131,24 +131,24 @@ class Segment:
         self._whole.write(member)
         return span
 
-    def final_place(self, place: BodyPlace) -> BodyPlace:
-        """Return a place in the file to which nothing more is added."""
-        if place.links is None:
-            return place
-        offset, length = place.links
-        return replace(place, links=(self._whole.tell() + offset, length))
+    def final_location(self, location: BodyLocation) -> BodyLocation:
+        """Return a location in the file to which nothing more is added."""
+        if location.links is None:
+            return location
+        offset, length = location.links
+        return replace(location, links=(self._whole.tell() + offset, length))
 
     def whole(self) -> bytes:
         links = self._links.getvalue()
         return self._whole.getvalue() + links if links else self._whole.getvalue()
 
 
-def with_body_place(record: PageRecord, place: BodyPlace) -> PageRecord:
-    body, text = place.body or (None, None), place.text or (None, None)
-    picture, links = place.screenshot or (None, None), place.links or (None, None)
+def with_body_location(record: PageRecord, location: BodyLocation) -> PageRecord:
+    body, text = location.body or (None, None), location.text or (None, None)
+    picture, links = location.screenshot or (None, None), location.links or (None, None)
     return replace(
         record,
-        body_key=place.key,
+        body_key=location.key,
         body_offset=body[0],
         body_length=body[1],
         text_offset=text[0],

@@ -122,7 +122,7 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
 
     The same journal and ledger always result in the same pack ids.
     """
-    children = [journal.candidates[place] for place in ledger.children]
+    children = [journal.candidates[index] for index in ledger.children]
     groups: list[tuple[list[Target], int]] = []
     for lane in _LANES:
         going = [target for target in children if (target.express, target.render) == lane]
@@ -133,11 +133,11 @@ def outbox(pack_id: str, crawl: str, journal: Journal, ledger: Ledger) -> tuple[
     return tuple(
         OutgoingPack(
             pack=Pack(
-                id=child_id(pack_id, place), crawl=crawl, at_ms=journal.at_ms, targets=tuple(group)
+                id=child_id(pack_id, index), crawl=crawl, at_ms=journal.at_ms, targets=tuple(group)
             ),
             delay_s=delay_s,
         )
-        for place, (group, delay_s) in enumerate(groups)
+        for index, (group, delay_s) in enumerate(groups)
     )
 
 
@@ -183,8 +183,8 @@ def outbox_past(pack_id: str, crawl: str, journal: Journal) -> tuple[SeedsMessag
     Their ids are the same in every call.
     """
     return tuple(
-        past_of(pack_id, crawl, past, place, journal.at_ms)
-        for place, past in enumerate(journal.past)
+        past_of(pack_id, crawl, past, index, journal.at_ms)
+        for index, past in enumerate(journal.past)
     )
 
 
@@ -200,7 +200,7 @@ def isolate_urls(pack: Pack, at_ms: int) -> Journal:
 def surplus_of(journal: Journal, ledger: Ledger) -> tuple[Target, ...]:
     """List the candidates that the ledger excludes. The pack must release its claims of these."""
     kept = set(ledger.children)
-    return tuple(target for place, target in enumerate(journal.candidates) if place not in kept)
+    return tuple(target for index, target in enumerate(journal.candidates) if index not in kept)
 
 
 def commit_counts(
@@ -220,11 +220,11 @@ def commit_counts(
     counts = dict(journal.counts)
     counts["claimed"] = len(ledger.children)
     if hosts:
-        places = {host: place for place, host in enumerate(hosts)}
+        indexes = {host: index for index, host in enumerate(hosts)}
         for child in ledger.children:
-            place = places.get(host_of(journal.candidates[child].url))
-            if place is not None:
-                key = f"host.{place}.claimed"
+            index = indexes.get(host_of(journal.candidates[child].url))
+            if index is not None:
+                key = f"host.{index}.claimed"
                 counts[key] = counts.get(key, 0) + 1
     if ledger.children:
         paid = claim_nanodollars * len(ledger.children)

@@ -116,14 +116,14 @@ def _columns(records: Sequence[PageRecord]) -> tuple[dict[str, list[Any]], bytes
 
 def _rows(columns: dict[str, list[Any]], digests: bytes) -> Iterator[dict[str, Any]]:
     """Convert columns and digests back to the fields of each record, without empty fields."""
-    place = 0
+    offset = 0
     for values in zip(*columns.values(), strict=True):
         row = {
             name: value for name, value in zip(columns, values, strict=True) if value is not None
         }
         if row.get(DIGEST) is True:
-            row[DIGEST] = digests[place : place + DIGEST_BYTES].hex()
-            place += DIGEST_BYTES
+            row[DIGEST] = digests[offset : offset + DIGEST_BYTES].hex()
+            offset += DIGEST_BYTES
         yield row
 
 

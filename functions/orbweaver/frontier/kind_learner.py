@@ -82,10 +82,10 @@ class KindLearner:
         scores = self.scores
         if scores.is_all_fruitful or (taken is None and (yield from self._are_few(usual))):
             if not scores.is_mostly_fruitful:
-                for place, link in enumerate(usual, 1):
+                for index, link in enumerate(usual, 1):
                     scores.count(link.url).add_scheduled()
                     scores.note_sent(link.url)
-                    if place % SORTED_AT_ONCE == 0:
+                    if index % SORTED_AT_ONCE == 0:
                         yield
             return [*first, *usual], []
         prompt = [(-1.0, link) for link in first]
@@ -94,7 +94,7 @@ class KindLearner:
         if taken is not None:
             usual.sort(key=lambda link: -self.scores.score_of(link.url).score)
             alone = any(self._is_fruitful(link) for link in usual)
-        for place, link in enumerate(usual, 1):
+        for index, link in enumerate(usual, 1):
             known = self.scores.score_of(link.url)
             band = self._band(known) if taken is None else self._later(known, taken, alone=alone)
             if band is None:
@@ -102,7 +102,7 @@ class KindLearner:
                 prompt.append((-known.score, link))
             else:
                 waiting.append((-known.score, (band, link)))
-            if place % SORTED_AT_ONCE == 0:
+            if index % SORTED_AT_ONCE == 0:
                 yield
         waiting.sort(key=itemgetter(0))
         if taken is not None and len(prompt) < least:

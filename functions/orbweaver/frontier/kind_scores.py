@@ -74,12 +74,12 @@ def shared_counts_of(url: str, total: Mapping[str, int]) -> tuple[int, int] | No
     # Workers may have replaced parts of the shape by `*`, and it is unknown here which parts. So
     # all forms are looked up, and the one with the most requests is chosen.
     shape = coarse_shape(url)
-    places = [{one} for one in shape]
+    parts = [{one} for one in shape]
     for at in (1, 2):
-        places[at] |= {"*"} if shape[at] else set()
+        parts[at] |= {"*"} if shape[at] else set()
     for at, one in enumerate(shape[8:], 8):
-        places[at] = with_repeat_marks(places[at] | ({"*"} if one else set()))
-    named = set(islice(product(*map(sorted, places)), SHAPES_MAX))
+        parts[at] = with_repeat_marks(parts[at] | ({"*"} if one else set()))
+    named = set(islice(product(*map(sorted, parts)), SHAPES_MAX))
     unnamed = {(*some[:7], ANY_QUERY) for some in named if some[7]}
     shapes = {(*some, *again) for some in named | unnamed for again in ((), (AGAIN,))}
     found = [
@@ -423,9 +423,9 @@ def _fruitful_in(total: Mapping[str, int]) -> tuple[int, int]:
 
 def _with_marks(shape: Shape, total: Mapping[str, int]) -> KindCount:
     """Add up the shared counts `total` of a shape, with and without marks of repeated values."""
-    places = (sorted(with_repeat_marks({one})) for one in shape[8:])
+    parts = (sorted(with_repeat_marks({one})) for one in shape[8:])
     found = KindCount()
-    for values in islice(product(*places), MARKS_MAX):
+    for values in islice(product(*parts), MARKS_MAX):
         for again in ((), (AGAIN,)):
             key = kind_key((*shape[:8], *values, *again))
             found.add(total.get(ASKED + key, 0), total.get(FRUIT + key, 0))

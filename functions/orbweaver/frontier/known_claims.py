@@ -92,8 +92,8 @@ class KnownClaims:
     def _has(self, digest: int) -> bool:
         if digest in self._recent:
             return True
-        place = bisect_left(self._sorted, digest)
-        return place < len(self._sorted) and self._sorted[place] == digest
+        index = bisect_left(self._sorted, digest)
+        return index < len(self._sorted) and self._sorted[index] == digest
 
     def _fold(self) -> None:
         if self._recent:

@@ -27,20 +27,20 @@ def from_fields(pack_id: str, raw: Mapping[str, Any]) -> Ledger:
     )
 
 
-def _to_bits(places: Sequence[int]) -> bytes | None:
+def _to_bits(indexes: Sequence[int]) -> bytes | None:
     """Encode ascending indexes as a bitmap, or as None if there are none."""
-    if not places:
+    if not indexes:
         return None
-    if any(low >= high for low, high in pairwise(places)):
+    if any(low >= high for low, high in pairwise(indexes)):
         message = "a ledger's children must be in ascending order"
         raise ValueError(message)
-    bits = bytearray(places[-1] // 8 + 1)
-    for place in places:
-        bits[place // 8] |= 1 << place % 8
+    bits = bytearray(indexes[-1] // 8 + 1)
+    for index in indexes:
+        bits[index // 8] |= 1 << index % 8
     return bytes(bits)
 
 
 def _from_bits(blob: bytes) -> tuple[int, ...]:
     return tuple(
-        place * 8 + bit for place, byte in enumerate(blob) for bit in range(8) if byte >> bit & 1
+        index * 8 + bit for index, byte in enumerate(blob) for bit in range(8) if byte >> bit & 1
     )

@@ -58,8 +58,8 @@ def document_of(rows: LinkRows, url: str) -> dict[str, Any]:
     targets = lines.replace(f"\n{origin}/", "\n/")[1:]
     if INVALID in rows.decisions:
         paths = targets.split("\n")
-        for place in rows.decisions[INVALID]:
-            paths[place] = rows.targets[place]
+        for index in rows.decisions[INVALID]:
+            paths[index] = rows.targets[index]
         targets = "\n".join(paths)
     document = {"v": VERSION, "kinds": rows.kinds, "targets": targets}
     if rows.texts:
@@ -80,8 +80,8 @@ def rows_in(document: Mapping[str, Any], url: str) -> LinkRows:
     origin, marks = host_of(url), {name: document.get(name, {}) for name in _MARKED}
     invalid = set(marks["decisions"].get(INVALID, ()))
     targets = tuple(
-        origin + target if target[:1] == "/" and place not in invalid else target
-        for place, target in enumerate(document["targets"].split("\n") if kinds else ())
+        origin + target if target[:1] == "/" and index not in invalid else target
+        for index, target in enumerate(document["targets"].split("\n") if kinds else ())
     )
     texts: tuple[str | None, ...] = ()
     if "texts" in document and kinds:
@@ -100,20 +100,20 @@ def table_rows(rows: LinkRows) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table, without the columns of the page."""
     marked: list[dict[str, str]] = [{} for _ in rows.targets]
     for name, column in _MARKED.items():
-        for value, places in getattr(rows, name).items():
-            for place in places:
-                marked[place][column] = value
-    for place, fragment in enumerate(rows.fragments):
+        for value, indexes in getattr(rows, name).items():
+            for index in indexes:
+                marked[index][column] = value
+    for index, fragment in enumerate(rows.fragments):
         if fragment is not None:
-            marked[place]["fragment"] = fragment
-    for place, (letter, target) in enumerate(zip(rows.kinds, rows.targets, strict=True)):
+            marked[index]["fragment"] = fragment
+    for index, (letter, target) in enumerate(zip(rows.kinds, rows.targets, strict=True)):
         yield {
             "target_url": target,
             "kind": _NAMES[letter],
-            "text": rows.texts[place] if rows.texts else None,
-            "position": place,
+            "text": rows.texts[index] if rows.texts else None,
+            "position": index,
             "decision": FOLLOWED,
-            **marked[place],
+            **marked[index],
         }
 
 

@@ -139,9 +139,9 @@ class Malformed:
 Message: TypeAlias = Pack | SeedsMessage | Close | Loose | Newer | Malformed
 
 
-def child_id(parent: str, place: int | str) -> str:
-    """Return the stable id of a message that `parent` sends, by its index or name `place`."""
-    return blake2b(f"{parent}/{place}".encode(), digest_size=16).hexdigest()
+def child_id(parent: str, key: int | str) -> str:
+    """Return the stable id of a message that `parent` sends, by `key`, its index or name."""
+    return blake2b(f"{parent}/{key}".encode(), digest_size=16).hexdigest()
 
 
 def seeds_of(
@@ -156,24 +156,24 @@ def seeds_of(
     """Split references into messages whose ids are derived from `origin` and their index."""
     return tuple(
         SeedsMessage(
-            id=child_id(origin, place),
+            id=child_id(origin, index),
             crawl=crawl,
             at_ms=at_ms,
             references=some,
             planned=planned,
             dropped=dropped,
         )
-        for place, some in enumerate(_cut(references))
+        for index, some in enumerate(_cut(references))
     )
 
 
-def past_of(origin: str, crawl: str, past: Past, place: int | str, at_ms: int) -> SeedsMessage:
+def past_of(origin: str, crawl: str, past: Past, key: int | str, at_ms: int) -> SeedsMessage:
     """Build a message that makes a worker read packs of an earlier run.
 
-    Its id is derived from `origin` and `place`.
+    Its id is derived from `origin` and `key`.
     """
     return SeedsMessage(
-        id=child_id(origin, f"past/{place}"),
+        id=child_id(origin, f"past/{key}"),
         crawl=crawl,
         at_ms=at_ms,
         references=(),

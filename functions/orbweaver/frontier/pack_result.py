@@ -14,7 +14,7 @@ from math import ceil
 from types import MappingProxyType
 from typing import Literal, TypeAlias, assert_never
 
-from orbweaver.frontier.body_file import BodyPlace, Kept, with_body_place
+from orbweaver.frontier.body_file import BodyLocation, Kept, with_body_location
 from orbweaver.frontier.erase_rule import NO_RULE, EraseRule, erase_rule
 from orbweaver.frontier.journal import DELAY_S_MAX, NOTHING, Journal, Requeue, Unrecorded
 from orbweaver.frontier.late_links import Banded
@@ -110,7 +110,7 @@ class PackResult:
         """Start an empty result for a pack of `crawl`. URLs of `hosts` are also counted by host."""
         self.crawl = crawl
         self._erased = erased
-        self._hosts = {host: place for place, host in enumerate(hosts)}
+        self._hosts = {host: index for index, host in enumerate(hosts)}
         self._records: dict[str, PageRecord] = {}
         self._again: dict[str, Requeue] = {}
         self._candidates: dict[str, Target] = {}
@@ -186,19 +186,19 @@ class PackResult:
     def kept(self) -> Sequence[Kept]:
         return self._kept
 
-    def locate(self, places: Mapping[str, BodyPlace]) -> None:
+    def locate(self, locations: Mapping[str, BodyLocation]) -> None:
         """Record in which files pages' contents are stored, and drop the contents from memory."""
-        for url, place in places.items():
-            self._records[url] = with_body_place(self._records[url], place)
+        for url, location in locations.items():
+            self._records[url] = with_body_location(self._records[url], location)
         self._kept, self.held_bytes = [], 0
 
     def _count_end(self, outcome: Outcome, reason: Reason, url: str = "") -> None:
         self._counts[outcome] += 1
         self._counts[f"{outcome}.{reason}"] += 1
-        place = self._hosts.get(host_of(url)) if self._hosts and url else None
-        if place is not None:
-            self._counts[f"host.{place}.done"] += 1
-            self._counts[f"host.{place}.failed"] += outcome is Outcome.FAILED
+        index = self._hosts.get(host_of(url)) if self._hosts and url else None
+        if index is not None:
+            self._counts[f"host.{index}.done"] += 1
+            self._counts[f"host.{index}.failed"] += outcome is Outcome.FAILED
 
     def _return(self, page: Returning) -> None:
         # Otherwise a host that is blocked for another 300 ms would be checked all the time.

@@ -83,10 +83,10 @@ async def all_of(calls: Iterable[Awaitable[T]], at_once: int) -> list[T]:
     found: dict[int, T] = {}
 
     async def take(turns: Iterator[tuple[int, Awaitable[T]]]) -> None:
-        for place, call in turns:
-            found[place] = await call
+        for index, call in turns:
+            found[index] = await call
 
     # Each call is taken from the iterator when it starts, so no awaitable is left unawaited.
     turns = enumerate(calls)
     await asyncio.gather(*(take(turns) for _ in range(at_once)))
-    return [found[place] for place in sorted(found)]
+    return [found[index] for index in sorted(found)]

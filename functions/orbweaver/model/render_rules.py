@@ -77,7 +77,7 @@ def renders(crawl: CrawlSettings) -> bool:
     return bool(modes & {RenderMode.AUTO, RenderMode.ALWAYS})
 
 
-def places_of(crawl: Crawl) -> tuple[int, int]:
+def concurrency_of(crawl: Crawl) -> tuple[int, int]:
     """Return how many pages, and how many requests of their scripts, a host gets at a time."""
     # A page keeps its permit while its scripts run, so both numbers are at least one.
     if not renders(crawl):

@@ -18,7 +18,7 @@ from orbweaver.model.backoff import backoff_s
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Reason
 from orbweaver.model.ports import Clock
-from orbweaver.politeness.host_load import Load, load_after, places_of
+from orbweaver.politeness.host_load import Load, concurrency_of, load_after
 from orbweaver.politeness.host_schedule import (
     Host,
     block_until_ms,
@@ -111,7 +111,7 @@ class HostHealth:
         return self._known.get(host, _UNKNOWN).pace_ms
 
     def concurrency(self, host: str, most: int) -> int:
-        return places_of(self._known.get(host, _UNKNOWN).load, most)
+        return concurrency_of(self._known.get(host, _UNKNOWN).load, most)
 
     async def note_failure(self, host: str, *, probe: bool) -> None:
         """Record that a host did not respond, or served a block page.
@@ -155,7 +155,7 @@ class HostHealth:
         return left_ms / 1000
 
 
-class Places(asyncio.Semaphore):
+class EasedSemaphore(asyncio.Semaphore):
     """Semaphore of a host that has fewer permits while the host is slow."""
 
     def __init__(self, health: HostHealth, host: str, most: int) -> None:

@@ -50,5 +50,5 @@ def load_after(load: Load, latency_ms: int, now_ms: int, *, well: bool) -> Load:
     return load._replace(balance=balance)
 
 
-def places_of(load: Load, most: int) -> int:
+def concurrency_of(load: Load, most: int) -> int:
     return max(1, ceil(most * load.share))

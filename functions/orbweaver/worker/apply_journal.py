@@ -127,7 +127,7 @@ class JournalApplier:
         await turn_after(won)
         ledger = await self._commit(crawl, pack_id, journal, won)
         await turn_after(won)
-        kept = {journal.candidates[place].url for place in ledger.children} if ledger else set()
+        kept = {journal.candidates[index].url for index in ledger.children} if ledger else set()
         # Release only claims of this pack that its ledger excludes, and only after the commit. If
         # the crawl has ended, there is no ledger, and all of them are released.
         given_back = won - kept
@@ -372,14 +372,14 @@ class JournalApplier:
     async def _commit(
         self, crawl: Crawl, pack_id: str, journal: Journal, won: frozenset[str]
     ) -> Ledger | None:
-        places = [place for place, target in enumerate(journal.candidates) if target.url in won]
-        kept = places
+        indexes = [index for index, target in enumerate(journal.candidates) if target.url in won]
+        kept = indexes
         rule = erase_rule(crawl)
         erased = sum(rule.url(target.url) for target in journal.candidates)
         while True:
-            ledger = Ledger(pack=pack_id, children=tuple(kept), surplus=len(kept) < len(places))
+            ledger = Ledger(pack=pack_id, children=tuple(kept), surplus=len(kept) < len(indexes))
             counts = commit_counts(
-                journal, ledger, len(places), crawl.hosts_counted, claim_nanodollars=CLAIM
+                journal, ledger, len(indexes), crawl.hosts_counted, claim_nanodollars=CLAIM
             )
             if erased:
                 key = f"refused.{Refusal.ERASED}"

@@ -291,9 +291,9 @@ class Worker:
             for result in early
             if isinstance(result, Done) and result.check is not None
         }
-        for place, result in enumerate(results):
+        for index, result in enumerate(results):
             if isinstance(result, Done) and result.check is not None:
-                checks.setdefault(result.check, []).append(place)
+                checks.setdefault(result.check, []).append(index)
         failed: list[str] = []
         for crawl_id, asking in checks.items():
             try:
@@ -302,11 +302,11 @@ class Worker:
                 if ended is not None:
                     self._compare(*ended)
             except StoredNewer as error:  # a newer version has stored the crawl meanwhile
-                for place in asking:
-                    results[place] = Held(said=str(error), crawl=crawl_id)
+                for index in asking:
+                    results[index] = Held(said=str(error), crawl=crawl_id)
             except PortError as error:
                 _log.warning("crawl.check_failed", extra={"crawl": crawl_id, "error": str(error)})
-                failed += [deliveries[place].id for place in asking]
+                failed += [deliveries[index].id for index in asking]
         looks = {result.check_late for result in (*early, *results) if isinstance(result, Done)}
         for crawl_id in sorted(one for one in looks if one is not None):
             try:

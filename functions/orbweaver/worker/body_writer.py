@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from orbweaver.frontier.body_file import BodyPlace, Kept, Segment
+from orbweaver.frontier.body_file import BodyLocation, Kept, Segment
 from orbweaver.frontier.retrying import RetryPolicy
 from orbweaver.model.ports import Clock, Files
 from orbweaver.model.settings import Settings
@@ -31,13 +31,13 @@ class BodyPart:
         # Number of files that this pack has written. They can contain content of other packs.
         self.files = 0
 
-    async def put(self, kept: Sequence[Kept]) -> Mapping[str, BodyPlace]:
+    async def put(self, kept: Sequence[Kept]) -> Mapping[str, BodyLocation]:
         self.leave()
         if not kept:
             return {}
-        places, wrote = await self._body_writer.put(self._crawl_id, kept)
+        locations, wrote = await self._body_writer.put(self._crawl_id, kept)
         self.files += wrote
-        return places
+        return locations
 
     def leave(self) -> None:
         """Declare that this pack adds no more content."""
@@ -73,15 +73,17 @@ class BodyWriter:
 
     async def put(
         self, crawl_id: str, kept: Sequence[Kept]
-    ) -> tuple[Mapping[str, BodyPlace], bool]:
+    ) -> tuple[Mapping[str, BodyLocation], bool]:
         """Add content of pages to the crawl's file, and wait until the file is written.
 
         Returns the locations of the content by URL, and True if this task wrote the file.
         """
         group = self._gathering.group(crawl_id, lambda: self._begin(crawl_id))
-        places = {one.url: group.input.add(one) for one in kept}
+        locations = {one.url: group.input.add(one) for one in kept}
         _, wrote = await self._gathering.outcome(group, self._is_full, self._write)
-        return {url: group.input.final_place(place) for url, place in places.items()}, wrote
+        return {
+            url: group.input.final_location(location) for url, location in locations.items()
+        }, wrote
 
     def _begin(self, crawl_id: str) -> Segment:
         return Segment(crawl_id, self._clock.now_ms(), self._random)

@@ -29,12 +29,12 @@ from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response, received_of
 from orbweaver.model.named_origins import named_origins_for
 from orbweaver.model.outcome import Reason
-from orbweaver.model.render_rules import places_of, slots_of
+from orbweaver.model.render_rules import concurrency_of, slots_of
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 from orbweaver.model.user_agent import Identity, identity_of
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
-from orbweaver.politeness.host_health import HostHealth, Places
+from orbweaver.politeness.host_health import EasedSemaphore, HostHealth
 from orbweaver.politeness.host_schedule import delay_of, is_down
 from orbweaver.politeness.pacer import LAPSES_MAX, HostRequests, Pacer
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
@@ -277,7 +277,9 @@ class PackFetcher:
         permits = HostPermits(
             queue=deque(targets),
             pacer=pacer,
-            places=self._places(visit.host, places_of(crawl)[0], eased=not crawl.delay_ms),
+            semaphore=self._semaphore(
+                visit.host, concurrency_of(crawl)[0], eased=not crawl.delay_ms
+            ),
             next_slot=partial(self._next_slot, visit.context, pacer),
             reserving=requests.reserving if delay_ms else None,
         )
@@ -377,7 +379,7 @@ class PackFetcher:
             total_s=self._settings.fetching.fetch_total_s,
             condition=condition_of(crawl, target, context.before.get(target.url)),
             named=named_origins_for(context.named, target),
-            # In a crawl with a delay, the place is free while the fetcher verifies the response.
+            # With a delay, the next request may start while the fetcher verifies the response.
             answered=permit.leave if paced and not sitemap else None,
             sent=permit.pacer.note_sent if paced else None,
             paced=paced,
@@ -430,11 +432,11 @@ class PackFetcher:
     def _identity(self, context: PackContext, host: str) -> Identity:
         return identity_of(context.crawl, host, self._settings.fetching.user_agent)
 
-    def _places(self, host: str, width: int, *, eased: bool = False) -> asyncio.Semaphore:
+    def _semaphore(self, host: str, width: int, *, eased: bool = False) -> asyncio.Semaphore:
         """Return a host's semaphore of `width` permits. If `eased`, a slow host has fewer."""
         known = self._asking.get((host, width, eased))
         if known is None:
-            known = Places(self._health, host, width) if eased else asyncio.Semaphore(width)
+            known = EasedSemaphore(self._health, host, width) if eased else asyncio.Semaphore(width)
             self._asking[host, width, eased] = known
         return known
 

@@ -38,7 +38,7 @@ class HostVisit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPermit:
-    """Permission to request `target` in `turn`. `leave` frees its place at the host early."""
+    """Permission to request `target` in `turn`. `leave` releases the semaphore early."""
 
     target: Target
     pacer: Pacer
@@ -48,7 +48,7 @@ class HostPermit:
 
 @dataclass(slots=True, kw_only=True)
 class HostPermits:
-    """Permits of one visit: a place among the requests to the host, and a turn, for each URL.
+    """Permits of one visit: a turn for each URL, with the host's semaphore held.
 
     `queue` has the URLs without a permit. `next_slot` waits for a slot, or returns a time to try
     again. After that the visit gets no more permits.
@@ -56,10 +56,10 @@ class HostPermits:
 
     queue: deque[Target]
     pacer: Pacer
-    places: asyncio.Semaphore
+    semaphore: asyncio.Semaphore
     next_slot: Callable[[int], Awaitable[int | None]]
     # The visit holds this lock while it has slots or reserves them. Otherwise another visit could
-    # take a place of the host, and then wait for slots with it.
+    # acquire the host's semaphore, and then wait for slots with it.
     reserving: asyncio.Lock | None
     return_at_ms: int | None = None
     _is_locked: bool = field(default=False, init=False)
@@ -68,16 +68,16 @@ class HostPermits:
     @asynccontextmanager
     async def permit(self) -> AsyncIterator[HostPermit | None]:
         """Hold the permit of the next URL. Yields None if there is none."""
-        with ExitStack() as place:
+        with ExitStack() as held:
             async with self._order:
-                permit = await self._next(place) if self.return_at_ms is None else None
+                permit = await self._next(held) if self.return_at_ms is None else None
             yield permit
 
-    async def _next(self, place: ExitStack) -> HostPermit | None:
+    async def _next(self, held: ExitStack) -> HostPermit | None:
         if self.reserving is not None and not self._is_locked:
             self._is_locked = await self.reserving.acquire()
-        await self.places.acquire()
-        place.callback(self.places.release)
+        await self.semaphore.acquire()
+        held.callback(self.semaphore.release)
         self.return_at_ms = await self.next_slot(len(self.queue))
         turn = self.pacer.turn
         if self.return_at_ms is not None or turn.is_last:
@@ -85,7 +85,7 @@ class HostPermits:
         if self.return_at_ms is not None:
             return None
         target = self.queue.popleft()
-        return HostPermit(target=target, pacer=self.pacer, turn=turn, leave=place.close)
+        return HostPermit(target=target, pacer=self.pacer, turn=turn, leave=held.close)
 
     def _unlock(self) -> None:
         if self.reserving is not None and self._is_locked:

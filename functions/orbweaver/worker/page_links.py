@@ -52,9 +52,9 @@ def with_sitemap_links(
     """Return the stored content of a sitemap with these entries, or None if there are none."""
     entries = dict(judged)
     decisions: defaultdict[str, list[int]] = defaultdict(list)
-    for place, one in enumerate(entries.values()):
+    for index, one in enumerate(entries.values()):
         if isinstance(one, Refusal):
-            decisions[decision_of(one)].append(place)
+            decisions[decision_of(one)].append(index)
     kinds = KINDS["sitemap"] * len(entries)
     rows = LinkRows(kinds=kinds, targets=tuple(entries), decisions=dict(decisions))
     return _with_rows(crawl, None, record, rows)

@@ -23,7 +23,7 @@ from orbweaver.model.crawl_rules import delay_ms
 from orbweaver.model.http_exchange import Request, Response, received_of
 from orbweaver.model.named_origins import named_origins_for
 from orbweaver.model.ports import Clock, Fetcher
-from orbweaver.model.render_rules import places_of
+from orbweaver.model.render_rules import concurrency_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of
@@ -92,8 +92,8 @@ class PageRendering:
             WeakValueDictionary()
         )
 
-    def place(self, host: str, crawl: Crawl) -> asyncio.Semaphore:
-        _, most = places_of(crawl)
+    def semaphore(self, host: str, crawl: Crawl) -> asyncio.Semaphore:
+        _, most = concurrency_of(crawl)
         return self._asking.setdefault((host, most), asyncio.Semaphore(most))
 
     def chosen(
@@ -222,8 +222,8 @@ class PageLoader:
         async with AsyncExitStack() as taken:
             self.waiting += 1
             try:
-                place = self._rendering.place(host, self._context.crawl)
-                await taken.enter_async_context(place)
+                semaphore = self._rendering.semaphore(host, self._context.crawl)
+                await taken.enter_async_context(semaphore)
                 reserving = self._context.reservations.room(self._target)
                 room = await taken.enter_async_context(reserving)
                 if not isinstance(room, AllowedSize):

@@ -169,7 +169,7 @@ class SeenStore:
 
         Return the other candidates.
         """
-        children = [journal.candidates[place].url for place in ledger.children]
+        children = [journal.candidates[index].url for index in ledger.children]
         async for part in slices(children):
             self._note_final(crawl, part)
         others = {target.url for target in journal.candidates}.difference(children)

@@ -30,7 +30,7 @@ def stage(tmp_path: Path) -> Stage:
     kept = body_file.with_screenshot(kept, record.url, NOW_MS, PICTURE)
     assert kept is not None
     opened = body_file.Segment(record.crawl, NOW_MS, Random(1))
-    stage.world.pages[key] = body_file.with_body_place(record, opened.add(kept))
+    stage.world.pages[key] = body_file.with_body_location(record, opened.add(kept))
     stage.world.files[opened.key] = opened.whole()
     stage.out.seek(0)
     stage.out.truncate()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.politeness.host_health import HostHealth, Places
+from orbweaver.politeness.host_health import EasedSemaphore, HostHealth
 from orbweaver.politeness.host_load import (
     FIRST,
     HALVED_AFTER,
@@ -17,8 +17,8 @@ from orbweaver.politeness.host_load import (
     RECOVERED_SHARE,
     SLOW_MS,
     Load,
+    concurrency_of,
     load_after,
-    places_of,
 )
 from tests.memory import ManualClock, MemoryHosts, World
 
@@ -39,11 +39,11 @@ BEGUN = heard(Load(), *[600] * FIRST)
 
 def test_host_answering_in_double_time_gets_half_the_places() -> None:
     load = heard(BEGUN, *[1_200] * (HALVED_AFTER - 1))
-    assert places_of(load, 16) == 16
+    assert concurrency_of(load, 16) == 16
     halved = [16]
     for number in range(6):
         load = heard(load, *[1_200] * HALVED_AFTER, at_ms=NOW_MS + 10**6 * number)
-        halved.append(places_of(load, 16))
+        halved.append(concurrency_of(load, 16))
     assert halved == [16, 8, 4, 2, 1, 1, 1]
 
 
@@ -64,12 +64,12 @@ def test_concurrent_slow_answers_halve_share_once() -> None:
     load = BEGUN
     for place in range(16):
         load = load_after(load, 5_000 + place, NOW_MS + 10**6 + place, well=True)
-    assert places_of(load, 16) == 8
+    assert concurrency_of(load, 16) == 8
 
 
 def test_share_recovers_in_eighths_after_fast_answers() -> None:
     load = heard(BEGUN, *[2_000] * HALVED_AFTER * 2)
-    assert places_of(load, 16) == 4
+    assert concurrency_of(load, 16) == 4
     later_ms = NOW_MS + 10**7
     assert heard(load, *[10] * 1_000, well=False, at_ms=later_ms) == load
     nearly = [*[600] * (RECOVERED_AFTER - 1), 2_000] * 3
@@ -89,7 +89,7 @@ def test_places_are_between_one_and_maximum(answers: list[tuple[int, bool]], mos
     for latency_ms, well in answers:
         at_ms += latency_ms
         load = load_after(load, latency_ms, at_ms, well=well)
-        assert 1 <= places_of(load, most) <= most
+        assert 1 <= concurrency_of(load, most) <= most
 
 
 # --- places -------------------------------------------------------------------------------------
@@ -105,21 +105,21 @@ async def test_places_are_withdrawn_on_release_and_restored() -> None:
             health.note_latency(HOST, latency_ms, well=True)
 
     hear(500, FIRST)
-    places = Places(health, HOST, 4)
+    semaphore = EasedSemaphore(health, HOST, 4)
     for _ in range(4):
-        await places.acquire()
-    waiting = asyncio.create_task(places.acquire())
+        await semaphore.acquire()
+    waiting = asyncio.create_task(semaphore.acquire())
     hear(5_000, HALVED_AFTER)
-    places.release()
-    places.release()
+    semaphore.release()
+    semaphore.release()
     await asyncio.sleep(0)
-    assert (waiting.done(), places._value) == (False, 0)
-    places.release()
+    assert (waiting.done(), semaphore._value) == (False, 0)
+    semaphore.release()
     await waiting
     hear(500, RECOVERED_AFTER * 4)
     assert health.concurrency(HOST, 4) == 4
-    places.release()
-    places.release()
-    assert places._value == 4
+    semaphore.release()
+    semaphore.release()
+    assert semaphore._value == 4
     hear(5_000, HALVED_AFTER)
-    assert Places(health, HOST, 4)._value == 2
+    assert EasedSemaphore(health, HOST, 4)._value == 2

@@ -19,7 +19,7 @@ from tests.unit.stage import NOW_MS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orbweaver.frontier.body_file import BodyPlace
+    from orbweaver.frontier.body_file import BodyLocation
     from tests.memory import Gate
 
 
@@ -47,7 +47,7 @@ class Batch:
 
     async def pack(
         self, crawl: str, url: str, after: asyncio.Event | None = None
-    ) -> Mapping[str, BodyPlace]:
+    ) -> Mapping[str, BodyLocation]:
         """Visit and store one page after an event."""
         with self.body_writer.taking_part(crawl) as part:
             await asyncio.sleep(0)  # so that all have begun before the first one ends
@@ -55,7 +55,7 @@ class Batch:
                 await after.wait()
             return await part.put([kept(url)])
 
-    def read(self, place: BodyPlace) -> str | None:
+    def read(self, place: BodyLocation) -> str | None:
         begin, length = place.body or (0, 0)
         return warc.read(self.world.files[place.key][begin : begin + length]).url
 

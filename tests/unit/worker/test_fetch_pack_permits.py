@@ -38,11 +38,11 @@ def begin(stage: Stage) -> tuple[asyncio.Task[None], Reservations]:
 
 
 def free(stage: Stage, reservations: Reservations) -> tuple[int, ...]:
-    """Return the free permits: places at the host, connections, sitemap places, reserved bodies."""
+    """Return the free permits: host, connections, sitemaps, reserved bodies."""
     fetcher = stage.pack_fetcher
-    places = (fetcher._places(SITE, 2), fetcher._everywhere, fetcher._large)
+    semaphores = (fetcher._semaphore(SITE, 2), fetcher._everywhere, fetcher._large)
     assert reservations.bytes is not None
-    return (*(each._value for each in places), reservations.bytes._out)
+    return (*(each._value for each in semaphores), reservations.bytes._out)
 
 
 async def test_cancelled_visit_releases_everything() -> None:
@@ -52,14 +52,14 @@ async def test_cancelled_visit_releases_everything() -> None:
         stage = Stage(gate=hand_over)
         for target in ASKED:
             stage.web.put(target.url, html())
-        places = stage.pack_fetcher._places(SITE, 2)  # held, as by another pack of the host
+        semaphore = stage.pack_fetcher._semaphore(SITE, 2)  # held, as by another pack of the host
         task, reservations = begin(stage)
         whole = free(stage, reservations)
         for _ in range(steps):
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert places._value == 2, steps
+        assert semaphore._value == 2, steps
         assert free(stage, reservations) == whole, steps
         cancelled = task.cancelled()
         steps += 1
@@ -68,7 +68,7 @@ async def test_cancelled_visit_releases_everything() -> None:
 
 async def test_unstarted_visit_beside_failed_one_releases_place() -> None:
     stage = Stage()
-    places = stage.pack_fetcher._places(SITE, 2)
+    semaphore = stage.pack_fetcher._semaphore(SITE, 2)
 
     async def failing(request: Request) -> Response | Failure:
         raise Transient("no memory")
@@ -76,7 +76,7 @@ async def test_unstarted_visit_beside_failed_one_releases_place() -> None:
     stage.web.fetch = failing  # type: ignore[method-assign] # a fault of ours
     task, reservations = begin(stage)
     await task
-    assert places._value == 2
+    assert semaphore._value == 2
     assert free(stage, reservations) == (2, stage.settings.fetching.fetch_concurrency, 1, 0)
 
 
