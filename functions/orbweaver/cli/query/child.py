@@ -1,11 +1,10 @@
-"""The process that runs one query of a browser, within limits that the kernel enforces.
+"""The process that runs one task of the console, such as a query from a browser.
 
-- It reads the query from the standard input, writes the result to the standard output, and ends. A
-  query error goes to the standard error, with exit status `REFUSED`. Output of libraries is
-  discarded.
+- It reads the task from the standard input, writes the result to the standard output, and ends. An
+  error goes to the standard error, with exit status `REFUSED`. Output of libraries is discarded.
 - It has no environment variables, so no credentials. It works in an empty folder.
-- The kernel limits its memory, address space, file size and wall clock. DuckDB limits its own
-  memory and temporary files, and is restricted as for every query (cli/query/duckdb.py).
+- For a query, the kernel limits memory, address space, file size and wall clock. DuckDB limits its
+  own memory and temporary files, and is restricted as for every query (cli/query/duckdb.py).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from orbweaver.cli import text
 from orbweaver.cli.exit_codes import UsageError
@@ -58,6 +57,25 @@ PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 OUT_OF_MEMORY = re.compile(r"out of memory|not enough memory|bad allocation", re.IGNORECASE)
 
 
+class ChildTask(Protocol):
+    """Work for a child process, which receives it pickled."""
+
+    @property
+    def noun(self) -> str:
+        """Name of the work in messages, such as `query`."""
+
+    @property
+    def advice(self) -> str:
+        """Advice to a user whose task exceeds a limit."""
+
+    @property
+    def wall_s(self) -> float:
+        """Time limit in seconds."""
+
+    def run(self, out: BinaryIO) -> None:
+        """Write the result. Raises UsageError."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildQuery:
     """One query, the tables, the working folder, and the form of the result."""
@@ -67,30 +85,41 @@ class ChildQuery:
     folder: Path
     # "names" of the referenced tables, "rows" as JSON, or "csv".
     form: str
+    noun: str = "query"
+    advice: str = "select less"
 
     @property
     def wall_s(self) -> float:
         return CSV_WALL_S if self.form == "csv" else WALL_S
 
+    def run(self, out: BinaryIO) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_BYTES, ADDRESS_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (DATA_BYTES, DATA_BYTES))
+        try:
+            _answer(self, out)
+        except MemoryError as error:
+            raise UsageError(TOO_LARGE) from error
+        except UsageError as error:
+            if OUT_OF_MEMORY.search(str(error)):
+                raise UsageError(TOO_LARGE) from error
+            raise
+
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     os.nice(NICE)
-    asked: ChildQuery = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - written by the parent
+    task: ChildTask = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - written by the parent
     # The timer ends the process if the parent process is gone.
-    signal.setitimer(signal.ITIMER_REAL, asked.wall_s * 2)
+    signal.setitimer(signal.ITIMER_REAL, task.wall_s * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_BYTES, ADDRESS_BYTES))
-    resource.setrlimit(resource.RLIMIT_DATA, (DATA_BYTES, DATA_BYTES))
     code = 0
     try:
         with _answer_alone() as out:
-            _answer(asked, out)
+            task.run(out)
     except UsageError as error:
-        code = _refused(TOO_LARGE if OUT_OF_MEMORY.search(str(error)) else str(error))
-    except MemoryError:
-        code = _refused(TOO_LARGE)
+        sys.stderr.write(str(error))
+        code = REFUSED
     sys.stderr.flush()
     # At a normal exit DuckDB would report unfreed memory on the standard error.
     os._exit(code)
@@ -103,11 +132,6 @@ def _answer_alone() -> BinaryIO:
     os.dup2(nowhere, STDOUT)
     os.close(nowhere)
     return os.fdopen(out, "wb")
-
-
-def _refused(why: str) -> int:
-    sys.stderr.write(why)
-    return REFUSED
 
 
 def _answer(asked: ChildQuery, out: BinaryIO) -> None:

@@ -17,7 +17,7 @@ import pickle
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,10 +26,10 @@ from typing import Any
 from orbweaver.api.problems import Refused
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.query import tables
-from orbweaver.cli.query.child import REFUSED, ChildQuery
+from orbweaver.cli.query.child import REFUSED, ChildQuery, ChildTask
 from orbweaver.cli.query.duckdb import only
 from orbweaver.cli.query.saved import saved
-from orbweaver.cli.query.tables import Sheet
+from orbweaver.cli.query.tables import Export, Sheet
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.ports import Files
 
@@ -86,75 +86,85 @@ class ExportTables:
         async with self._turns[form]:
             try:
                 sheets = await self._sheets()
-                if self.files is not None:
-                    sheets = await self._brought(self.files, sql, sheets)
+                if self.files is not None:  # only files of referenced tables are fetched
+                    names = b"".join([one async for one in self._run(sql, _bare(sheets), "names")])
+                    sheets = only(json.loads(names), sheets)
+                    await self.fetch(sheets.values())
             except UsageError as error:
                 raise Refused(400, str(error)) from error
             async with closing(self._run(sql, sheets, form)) as pieces:
                 async for piece in pieces:
                     yield piece
 
-    async def _sheets(self) -> Mapping[str, Sheet]:
+    async def exports(self) -> list[Export]:
+        """Return the exports, oldest first. Raises UsageError if there are none."""
         if self.files is None:
-            found = await asyncio.to_thread(tables.exports_in, self.source, self.named, None)
-        else:
-            found = await tables.exports_of(self.files, self.folder / "files", None)
-        return tables.sheets_of(found)
+            return await asyncio.to_thread(tables.exports_in, self.source, self.named, None)
+        return await tables.exports_of(self.files, self.folder / "files", None)
 
-    async def _brought(
-        self, files: Files, sql: str, sheets: Mapping[str, Sheet]
-    ) -> Mapping[str, Sheet]:
-        """Fetch the files of the tables that a query references, and return the tables."""
-        told = b"".join([piece async for piece in self._run(sql, _bare(sheets), "names")])
-        taken = only(json.loads(told), sheets)
+    async def _sheets(self) -> Mapping[str, Sheet]:
+        return tables.sheets_of(await self.exports())
+
+    async def fetch(self, sheets: Iterable[Sheet]) -> None:
+        """Fetch the files of a stack's tables. Raises UsageError if they are too large."""
+        if self.files is None:
+            return
         if sum(self._fetched.values()) > KEPT_BYTES_MAX:
             self._fetched.clear()
             await asyncio.to_thread(shutil.rmtree, self.folder / "files", ignore_errors=True)
-        await tables.fetch(files, taken.values(), lambda _: None, self._fetched, FETCH_BYTES_MAX)
-        return taken
+        await tables.fetch(self.files, sheets, lambda _: None, self._fetched, FETCH_BYTES_MAX)
 
-    async def _run(self, sql: str, sheets: Mapping[str, Sheet], form: str) -> AsyncIterator[bytes]:
-        """Run a query in a child process, and yield its output.
+    def _run(self, sql: str, sheets: Mapping[str, Sheet], form: str) -> AsyncIterator[bytes]:
+        """Run a query in a child process, and yield its output. Raises Refused."""
 
-        Raises Refused with the query's error, or with the limit that ended the process.
-        """
-        with TemporaryDirectory(dir=self.folder, prefix="query-") as place:
-            asked = ChildQuery(sql=sql, sheets=sheets, folder=Path(place), form=form)
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-c", _STARTS, json.dumps([*map(os.path.abspath, sys.path)])),
-                cwd=place,
-                env={},
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
-            try:
-                async for piece in _heard(process, asked):
-                    yield piece
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                # The process can end only after its pipes are read, because it might wait for a
-                # full pipe.
-                await process.communicate()
+        def task(folder: Path) -> ChildQuery:
+            return ChildQuery(sql=sql, sheets=sheets, folder=folder, form=form)
+
+        return child_output(task, self.folder)
 
 
-async def _heard(process: asyncio.subprocess.Process, asked: ChildQuery) -> AsyncIterator[bytes]:
+async def child_output(task_in: Callable[[Path], ChildTask], folder: Path) -> AsyncIterator[bytes]:
+    """Run a task in a child process, and yield its output.
+
+    `task_in` returns the task for its working folder, which is created in `folder`. Raises Refused
+    with the task's error, or with the limit that ended the process.
+    """
+    with TemporaryDirectory(dir=folder, prefix="task-") as place:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", _STARTS, json.dumps([*map(os.path.abspath, sys.path)])),
+            cwd=place,
+            env={},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            async for piece in _heard(process, task_in(Path(place))):
+                yield piece
+        finally:
+            if process.returncode is None:
+                process.kill()
+            # The process can end only after its pipes are read, because it might wait for a full
+            # pipe.
+            await process.communicate()
+
+
+async def _heard(process: asyncio.subprocess.Process, task: ChildTask) -> AsyncIterator[bytes]:
     """Yield the output of the child process until it ends. Raises Refused."""
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     if stdin is None or stdout is None or stderr is None:
         raise LookupError("a child has three pipes")
-    stdin.write(pickle.dumps(asked))
+    stdin.write(pickle.dumps(task))
     stdin.write_eof()
     loop = asyncio.get_running_loop()
-    until_s = loop.time() + asked.wall_s
+    until_s = loop.time() + task.wall_s
     while True:
         try:
             # The time that the caller takes between two yields does not count towards the timeout.
             async with asyncio.timeout_at(until_s):
                 piece = await stdout.read(PIECE_BYTES)
         except TimeoutError as error:
-            slow = f"the query takes longer than {asked.wall_s:g} s: select less"
+            slow = f"the {task.noun} takes longer than {task.wall_s:g} s: {task.advice}"
             raise Refused(400, slow) from error
         if not piece:
             break
@@ -165,7 +175,8 @@ async def _heard(process: asyncio.subprocess.Process, asked: ChildQuery) -> Asyn
         raise Refused(400, said)
     if code:
         how = signal.Signals(-code).name if code < 0 else f"status {code}"
-        raise Refused(400, f"the query exceeded a limit and was stopped ({how}): select less")
+        stopped = f"the {task.noun} exceeded a limit and was stopped ({how}): {task.advice}"
+        raise Refused(400, stopped)
 
 
 def _bare(sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
