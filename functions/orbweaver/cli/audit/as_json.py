@@ -10,9 +10,14 @@ from orbweaver.cli.audit.report import AuditReport, CheckResult
 
 
 def render(report: AuditReport) -> str:
-    body = {
+    return json.dumps(document_of(report), indent=1)
+
+
+def document_of(report: AuditReport) -> dict[str, Any]:
+    return {
         "crawl": report.crawl,
         "since": report.since,
+        "earlier_runs": report.earlier_runs,
         "pages": report.pages,
         "outcomes": dict(report.outcomes),
         "severities": report.by_severity(),
@@ -20,7 +25,6 @@ def render(report: AuditReport) -> str:
         "checks": [_check(one) for one in report.results],
         "unjudged": [asdict(one) for one in report.unjudged],
     }
-    return json.dumps(body, indent=1)
 
 
 def _check(one: CheckResult) -> dict[str, Any]:
@@ -30,6 +34,7 @@ def _check(one: CheckResult) -> dict[str, Any]:
         "severity": check.severity,
         "sentence": check.sentence,
         "fix": check.fix,
+        "needs": sorted(check.needs),
         "not_run": one.why_not,
         "faults": one.faults,
         "counts": dict(one.counts),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -61,11 +61,16 @@ class Auditor:
     # Names of tables with rows: `links`, `texts`.
     tables: frozenset[str]
     redirects: Mapping[str, str] = field(default_factory=dict)
+    # Receives the number of finished checks and of all checks, of both runs.
+    progress: Callable[[int, int], None]
+    _finished: int = field(default=0, init=False)
+    _all: int = field(default=0, init=False)
     # Needs that the prepared run does not meet, and why.
     _unmet: dict[Need, str] = field(default_factory=dict, init=False)
 
     def audit(self, runs: AuditedRuns, earlier: AuditedRuns | None, limit: int) -> AuditReport:
         """Audit a run. `limit` is the maximum number of findings per check and status."""
+        self._all = len(self.checks) * (1 if earlier is None else 2)
         self._do(SETUP)
         if self.redirects:
             columns = [[*self.redirects], [*self.redirects.values()]]
@@ -85,6 +90,7 @@ class Auditor:
         return AuditReport(
             crawl=runs.id,
             since=None if earlier is None else earlier.id,
+            earlier_runs=runs.earlier,
             pages=self._number("SELECT count(*) FROM page WHERE readable"),
             outcomes=dict(self._do("SELECT outcome, count(*) FROM page GROUP BY 1 ORDER BY 1")),
             results=tuple(
@@ -113,6 +119,8 @@ class Auditor:
             if not unmet:
                 numbered = f"SELECT ?, row_number() OVER (), url, target, detail FROM ({check.sql})"  # noqa: S608 - our own file
                 self._do(f"INSERT INTO {table} {numbered}", [check.name])
+            self._finished += 1
+            self.progress(self._finished, self._all)
         return why
 
     def _prepare(self, runs: AuditedRuns) -> None:

@@ -16,7 +16,6 @@ from orbweaver.cli.command import command, crawl_argument, option, repeated, sta
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError, WriteError
 from orbweaver.cli.query import tables
-from orbweaver.cli.query.duckdb import QueryBounds, database
 from orbweaver.cli.query.exported import (
     check_source,
     day_option,
@@ -26,9 +25,6 @@ from orbweaver.cli.query.exported import (
 )
 from orbweaver.cli.query.tables import Export
 
-# DuckDB needs more memory than this limit, because it does not count all of it.
-BOUNDS = QueryBounds(memory="550MB")
-TABLES = ("pages", "links", "texts")
 # Modules with the function `render`, and the number of findings that they show per check.
 FORMATS: Mapping[str, tuple[str, int]] = {
     "text": ("plain", 5),
@@ -75,30 +71,22 @@ def _audited(
     arguments: Namespace, around: CliContext, selected: Sequence[Check], folder: Path, limit: int
 ) -> AuditReport:
     # Other formats and --list need no DuckDB.
-    from orbweaver.cli.audit.auditor import Auditor
-    from orbweaver.cli.audit.selection import exported_runs
+    from orbweaver.cli.audit.exported import ExportAudit
 
     map_file = arguments.redirect_map
     redirects = {} if map_file is None else redirects_in(around.folder / map_file)
     exports, before = _exports(arguments, around, folder / "files")
-    sheets = tables.sheets_of([*before, *exports])
-    sheets = {name: sheets[name] for name in TABLES if name in sheets}
-    fetch_tables(arguments, around, sheets)
-    with database(sheets, folder / "spill", BOUNDS) as opened:
-        runs = exported_runs(opened, exports)
-        found = runs.find(arguments.which)
-        earlier = None
-        if before:
-            earlier = exported_runs(opened, before).find(None)
-        elif arguments.since is not None:
-            earlier = runs.find(arguments.since, before=found.id)
-        auditor = Auditor(
-            database=opened,
-            checks=selected,
-            tables=frozenset(name for name, sheet in sheets.items() if sheet.rows),
-            redirects=redirects,
-        )
-        return auditor.audit(found, earlier, limit)
+    task = ExportAudit(
+        exports=exports,
+        which=arguments.which,
+        since=arguments.since,
+        before=before,
+        checks=selected,
+        limit=limit,
+        redirects=redirects,
+    )
+    fetch_tables(arguments, around, task.sheets)
+    return task.report(folder / "spill", lambda _done, _of: None)
 
 
 def _exports(

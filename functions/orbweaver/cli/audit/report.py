@@ -73,7 +73,10 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """An audit of a crawl. `since` is the earlier run, `outcomes` counts the URLs by outcome."""
+    """An audit of a crawl. `since` is the earlier run, `outcomes` counts the URLs by outcome.
+
+    `earlier_runs` are the exported earlier runs of the same name, newest first.
+    """
 
     crawl: str
     since: str | None
@@ -81,6 +84,7 @@ class AuditReport:
     outcomes: Mapping[str, int]
     results: tuple[CheckResult, ...]
     unjudged: tuple[Unjudged, ...]
+    earlier_runs: tuple[str, ...] = ()
 
     @property
     def urls(self) -> int:

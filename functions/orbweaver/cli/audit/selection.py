@@ -25,10 +25,14 @@ ORDER BY min(fetched_at), crawl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedRuns:
-    """A run, and the earlier runs of its name that it continues."""
+    """A run, and the earlier runs of its name that it continues.
+
+    `earlier` are all earlier runs of its name, newest first.
+    """
 
     id: str
     ids: tuple[str, ...]
+    earlier: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +57,14 @@ class ExportedRuns:
                 f"the exports contain no pages of {word or 'a crawl'}{earlier}: runs: {there}"
             )
         newest = found[-1]
-        return AuditedRuns(id=newest, ids=tuple(self._continued(newest)))
-
-    def _continued(self, newest: str) -> list[str]:
         older = [*self.whole][: [*self.whole].index(newest)]
+        earlier = [one for one in older[::-1] if self.names.get(one) == self.names.get(newest)]
         ids = [newest]
-        while not any(self.whole[one] for one in ids):
-            same = [one for one in older if self.names.get(one) == self.names.get(newest)]
-            if not same:
+        for one in earlier:
+            if self.whole[ids[-1]]:
                 break
-            ids.append(same[-1])
-            older = older[: older.index(same[-1])]
-        return ids
+            ids.append(one)
+        return AuditedRuns(id=newest, ids=tuple(ids), earlier=tuple(earlier))
 
 
 def exported_runs(database: Database, exports: Sequence[Export]) -> ExportedRuns:
