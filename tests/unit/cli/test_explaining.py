@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from orbweaver.model.columns import PAGES
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.outcome import Outcome, Reason
+from tests.unit.cli.audit_site import LINKS
+from tests.unit.cli.exports import NOON_MS, Rows, made, page, put
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage
 
 RUN = "example.com-20261121-090000"
@@ -69,3 +72,66 @@ def test_explanation_without_crawl_is_usage_error(tmp_path: Path) -> None:
     stage.run(f"start {SITE}")
     assert stage.run(f"explain {SITE} --crawl nope") == 2
     assert "no crawl has the id or name 'nope'" in stage.noted
+
+
+# --- pages that link to the URL -----------------------------------------------------------------
+
+
+def links_of(*rows: tuple[str, str, str, str | None]) -> Rows:
+    """Make tables of a run: pages, and links as (page, target, kind, text) in order of crawl."""
+    made_of = [
+        {"url": SITE + source, "target_url": SITE + target, "kind": kind, "text": said}
+        | {"position": place, "fetched_at": NOON_MS + place}
+        for place, (source, target, kind, said) in enumerate(rows)
+    ]
+    return [(PAGES, [page("", url=f"{SITE}/", depth=0)]), (LINKS, made_of)]
+
+
+@pytest.fixture
+def linked(stage: Stage) -> Stage:
+    assert stage.run(f"crawl {SITE} --out second --links --window 0s --name linked") == 0
+    return stage
+
+
+def run_of(stage: Stage) -> str:
+    stage.run(f"explain {SITE}/lost --crawl linked --json")
+    return str(stage.objects()[0]["crawl"])
+
+
+def test_explain_names_first_linking_pages(linked: Stage) -> None:
+    pages = [(f"/p{n}", "/lost", "a", f"offer\x1b {n}") for n in range(40, 0, -1)]
+    further = [("/p40", "/lost", "img", None), ("/lost", "/lost", "canonical", None)]
+    sitemap = ("/sitemap.xml", "/lost", "sitemap", None)
+    rows = links_of(*pages, *further, sitemap, ("/p1", "/found", "a", None))
+    run = run_of(linked)
+    put(linked.folder / "out", made(rows, crawl=run, names=("parquet",)))
+    assert linked.run(f"explain {SITE}/lost --crawl {run}") == 0
+    _, found = linked.said.split("40 pages link here, and 1 sitemap lists it:\n")
+    first, *_, last = found.splitlines()
+    assert first.split() == [f"{SITE}/p40", "a", "offer", "40"]
+    assert last == "  \N{HORIZONTAL ELLIPSIS} 31 more"
+    assert linked.run(f"explain {SITE}/lost --crawl {run} --json") == 0
+    backlinks = linked.objects()[-1]["backlinks"]
+    assert (backlinks["pages"], backlinks["sitemaps"], len(backlinks["first"])) == (40, 1, 10)
+    linked.run(f"explain {SITE}/found --crawl {run}")
+    assert f"1 page links here:\n  {SITE}/p1  a" in linked.said
+    linked.run(f"explain {SITE}/ --crawl {run}")
+    assert "0 pages link here\n" in f"{linked.said}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "tables", "told"),
+    [
+        ("example.com", None, "a crawl with --links also shows which pages link here"),
+        ("linked", None, "are not known: there are no exports in out"),
+        ("linked", links_of()[:1], "are not known: out has no links of"),
+    ],
+)
+def test_explain_without_links_notes_reason(
+    linked: Stage, name: str, tables: Rows | None, told: str
+) -> None:
+    if tables is not None:
+        put(linked.folder / "out", made(tables, crawl=run_of(linked), names=("parquet",)))
+    assert linked.run(f"explain {SITE}/lost --crawl {name}") == 0
+    assert told in linked.noted
+    assert "here" not in linked.said

@@ -3,6 +3,7 @@
 command       the command `audit`
 selection     the runs to audit, from the tables
 exported      the audit of a run of exports
+backlinks     the pages that link to a URL
 redirect_map  a file of old and new URLs
 auditor       execution of the checks, comparison with an earlier run
 judgement     reasons that are not the site's fault

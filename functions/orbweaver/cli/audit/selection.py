@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.query.duckdb import Database
@@ -58,13 +58,13 @@ class ExportedRuns:
             )
         newest = found[-1]
         older = [*self.whole][: [*self.whole].index(newest)]
-        earlier = [one for one in older[::-1] if self.names.get(one) == self.names.get(newest)]
+        same = [one for one in older[::-1] if self.names.get(one) == self.names.get(newest)]
         ids = [newest]
-        for one in earlier:
+        for earlier in same:
             if self.whole[ids[-1]]:
                 break
-            ids.append(one)
-        return AuditedRuns(id=newest, ids=tuple(ids), earlier=tuple(earlier))
+            ids.append(earlier)
+        return AuditedRuns(id=newest, ids=tuple(ids), earlier=tuple(same))
 
 
 def exported_runs(database: Database, exports: Sequence[Export]) -> ExportedRuns:
@@ -75,3 +75,18 @@ def exported_runs(database: Database, exports: Sequence[Export]) -> ExportedRuns
     rows = database.execute(_RUNS).rows
     whole = {crawl: bool(is_whole) for crawl, is_whole in rows if crawl in names}
     return ExportedRuns(whole=whole, names=names)
+
+
+def of_same_name(exports: Sequence[Export], crawl: str) -> list[Export]:
+    """Return the exports of all runs of a run's name, without the files of other runs.
+
+    If the exports do not contain the run, the result is empty.
+    """
+    names = {one: sums.name for each in exports for one, sums in each.manifest.crawls.items()}
+    runs = {one for one, name in names.items() if crawl in names and name == names[crawl]}
+    found = []
+    for one in exports:
+        if not runs.isdisjoint(one.manifest.crawls):
+            files = tuple(file for file in one.manifest.files if file.crawl in runs)
+            found.append(replace(one, manifest=replace(one.manifest, files=files)))
+    return found
