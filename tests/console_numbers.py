@@ -132,6 +132,7 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "links": lambda value: amounts.plural(value, "link"),
     "records": lambda value: amounts.plural(value, "record"),
     "requests": lambda value: amounts.plural(value, "request"),
+    "checks": lambda value: amounts.plural(value, "check"),
     "letters": lambda value: amounts.plural(value, "letter"),
     "warning": lambda value: f" \N{WARNING SIGN} {value}" if value else "",
     "about": lambda value: ("about " if value else "") + amounts.plural(value, "message"),
@@ -263,6 +264,24 @@ SCREENS: Mapping[str, tuple[Shown, ...]] = {
         shown(".line li", "{told_about}{told_words}", each="told"),
         shown("section[aria-labelledby=record] .heading .muted", "{record.fetched_at|moment}"),
         shown("section[aria-labelledby=record] dd", "{value}", each="cells"),
+        shown("#backlinks", "{told_backlinks}"),
+        shown(
+            "section[aria-labelledby=backlinks] tbody tr",
+            "{url} | {kind} | {told_text}",
+            each="linking",
+        ),
+    ),
+    # `orbweaver audit --format json`
+    "audit": (
+        shown(".figures > div", "{label} {count}{below}", each="figures"),
+        shown("table.found tbody tr", "{check} {severity} * | {told_counts}", each="found"),
+        shown(
+            "section[aria-labelledby=unjudged] tbody tr",
+            "{reason|words} {means} | {urls} | *",
+            each="unjudged",
+        ),
+        shown("#not-run", "{not_run|checks} did not run"),
+        shown("details.clean > summary", "{clean|checks} found nothing"),
     ),
     # `orbweaver estimate --json`
     "new": (
@@ -348,6 +367,10 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "figure.panel": "drawn of the rows below it, which are compared",
         "section[aria-labelledby=tables]": "rows and bytes of files: their manifests have them",
         "#how": "the bounds of a query, which are words",
+    },
+    "audit": {
+        "section[aria-labelledby=not-run] dl": "names of checks and options",
+        "details.clean ul": "sentences of checks",
     },
     "stack": {"h1 ~ .muted": "the name of the store or stack"},
     "changes": {

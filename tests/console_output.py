@@ -123,7 +123,50 @@ def explained_of(said: Mapping[str, Any]) -> dict[str, Any]:
         {"told_about": f"{about} " if about else "", "told_words": words}
         for about, words in statements_of(said)
     ]
-    return {**said, "cells": cells, "told": told, "told_verdict": sentence(said["verdict"])}
+    found = said["backlinks"]
+    here = "page links here" if found["pages"] == 1 else "pages link here"
+    return {
+        **said,
+        "cells": cells,
+        "told": told,
+        "told_verdict": sentence(said["verdict"]),
+        "told_backlinks": f"{found['pages']} {here}",
+        "linking": [{**one, "told_text": one["text"] or ""} for one in found["first"]],
+    }
+
+
+COMPARED = {
+    "new": "not in the earlier run",
+    "remaining": "in both runs",
+    "fixed": "no longer there",
+}
+
+
+def audit_of(said: Mapping[str, Any]) -> dict[str, Any]:
+    compared = COMPARED if said["since"] else {}
+    urls = sum(said["outcomes"].values())
+    figures = [
+        *({"label": f"{kind.title()}s", "count": n} for kind, n in said["severities"].items()),
+        *(
+            {"label": one.title(), "count": said["statuses"].get(one, 0), "below": f" {means}"}
+            for one, means in compared.items()
+        ),
+        {"label": "Readable pages", "count": said["pages"], "below": f" of {urls} URLs"},
+    ]
+    ran = [one for one in said["checks"] if not one["not_run"]]
+    found = [
+        {**one, "told_counts": " | ".join(map(str, counts))}
+        for one in ran
+        if one["counts"]
+        for counts in [(one["faults"], *(one["counts"].get(name, 0) for name in compared))]
+    ]
+    return {
+        **said,
+        "figures": [{"below": "", **one} for one in figures],
+        "found": found,
+        "not_run": len(said["checks"]) - len(ran),
+        "clean": len(ran) - len(found),
+    }
 
 
 def statements_of(said: Mapping[str, Any]) -> list[list[str]]:

@@ -47,7 +47,9 @@ def orbweaver(folder: Path, *words: str) -> Any:
 def crawled(folder: Path, shop: str) -> tuple[str, str]:
     definition = DEFINITION.read_text().replace("http://127.0.0.1:8000/", f"{shop}/")
     (folder / "crawl.toml").write_text(
-        definition.replace("[politeness]", '[dedup]\nwindow = "0s"\n\n[politeness]')
+        definition.replace(
+            "[politeness]", '[dedup]\nwindow = "0s"\n\n[records]\nlinks = true\n\n[politeness]'
+        )
     )
     words = ("start", "--config", "crawl.toml", "--wait")
     first, second = (str(orbweaver(folder, *words)["crawl"]) for _ in range(2))
@@ -70,6 +72,7 @@ def screens(first: str, second: str, shop: str, book: str) -> Mapping[str, tuple
         "new": ("new", "Follow links to"),
         "map": (f"map/{second}?at={host}", "Section"),
         "changes": (f"changes?before={first}&after={second}", "the content is the same"),
+        "audit": (f"audit/{second}?since={first}", "did not run"),
         "rules": (f"rules/{second}?url={book}", "in_stock"),
         "explain": (f"explain?url={host}%2F&crawl={second}", "Timeline"),
         "host": (f"host?host={host}", "Crawls with seeds here"),
@@ -110,7 +113,8 @@ async def main() -> None:
             (folder / "nightly.toml").write_text(recurs)
             put = ("schedule", "put", "--config", "nightly.toml")
             await asyncio.to_thread(orbweaver, folder, *put)
-            await asyncio.to_thread(orbweaver, folder, "export", "--crawl", second)
+            for crawl in (first, second):
+                await asyncio.to_thread(orbweaver, folder, "export", "--crawl", crawl)
             await tab.look(WIDTH, HEIGHT)
             await tab.go(url)
             await tab.see("bookshop")

@@ -416,7 +416,11 @@ async def test_screens_have_no_serious_accessibility_fault(
 ) -> None:
     async with console(tmp_path) as url, browser.opened() as tab:
         begun = await asyncio.to_thread(
-            cli, tmp_path, "start", f"{site.url}/0", "--name", "shop", "--delay", "0", "--json"
+            cli,
+            tmp_path,
+            "start",
+            f"{site.url}/0",
+            *("--name", "shop", "--delay", "0", "--links", "--json"),
         )
         crawl, host = begun["crawl"], quote(site.url, safe="")
         (tmp_path / "nightly.toml").write_text(
@@ -442,7 +446,7 @@ async def test_screens_have_no_serious_accessibility_fault(
             f"run/{crawl}": "Outcomes",
             f"run/{slow['crawl']}": "Time left:",
             "query": "Saved",
-            f"explain?url={host}%2F1": "Timeline",
+            f"explain?url={host}%2F1&crawl={crawl}": "1 page links here",
             "explain": "why not",
             f"host?host={host}&url={host}%2F9": "line 2",
             "letters": "no dead letters",
@@ -454,6 +458,8 @@ async def test_screens_have_no_serious_accessibility_fault(
             f"report/{crawl}": "Kinds of URL",
             f"map/{crawl}?at={host}": "Section",
             f"changes?before={crawl}&after={crawl}": "the content is the same",
+            f"audit/{crawl}": "did not run",
+            f"audit/{slow['crawl']}": "is not exported",
         }
         found: list[str] = []
         for (width, height), theme in looks:

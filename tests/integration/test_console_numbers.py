@@ -97,10 +97,12 @@ class Numbers:
 async def test_every_number_equals_a_commands(site: Graph, tmp_path: Path) -> None:
     async with console(tmp_path) as url, browser.opened() as tab:
         both = Numbers(tab, tmp_path)
-        options = ("--name", "shop", "--delay", "0", "--window", "0s", "--wait")
+        options = ("--name", "shop", "--delay", "0", "--window", "0s", "--links", "--wait")
         first = (await both.says("start", f"{site.url}/0", *options))["crawl"]
         site.scripts["/1"] = graph.page("One", ["/4", "/5"], text="It says something else now.")
         second = (await both.says("start", f"{site.url}/0", *options))["crawl"]
+        for crawl in (first, second):
+            await both.says("export", "--crawl", crawl)
         slow = await _paused(both, site)
         await tab.go(url)
         await tab.see("shop")
@@ -108,6 +110,7 @@ async def test_every_number_equals_a_commands(site: Graph, tmp_path: Path) -> No
         await _tables(both, site, first, second)
         await _whole(both, site, [first, second, slow])
         await _asked(both, site, second)
+        await _audited(both, first, second)
         await _spared(both, site)
         assert not both.wrong, "\n".join(both.wrong)
         assert tab.mistakes() == []
@@ -170,7 +173,7 @@ async def _tables(both: Numbers, site: Graph, first: str, second: str) -> None:
     asked = f"{site.url}/1"
     said = console_output.explained_of(await both.says("explain", asked, "--crawl", second))
     address = f"explain?url={quote(asked, safe='')}&crawl={second}"
-    await both.check("explain", address, "Timeline", said)
+    await both.check("explain", address, said["told_backlinks"], said)
 
 
 async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
@@ -199,6 +202,18 @@ async def _whole(both: Numbers, site: Graph, crawls: list[str]) -> None:
     )
 
 
+async def _audited(both: Numbers, first: str, second: str) -> None:
+    """Check an audit of a run, and since the earlier run."""
+    for since in ("", first):
+        options = ("--since", since) if since else ()
+        await both.lists("audit", second, *options, form="--format json --out audit.json")
+        report = console_output.audit_of(json.loads((both.folder / "audit.json").read_text()))
+        await both.check("audit", f"audit/{second}?since={since}", "found nothing", report)
+        if not since:
+            await both.tab.run("location.hash = '#/'")
+            await both.tab.until("!document.querySelector('table.found')")
+
+
 async def _asked(both: Numbers, site: Graph, second: str) -> None:
     tab = both.tab
     (both.folder / "new.toml").write_text(NIGHTLY.format(url=site.url))
@@ -207,7 +222,6 @@ async def _asked(both: Numbers, site: Graph, second: str) -> None:
     await type_toml(tab, NIGHTLY.format(url=site.url))
     await tab.see("Estimate:")
     await both.compare("new", await both.says("estimate", "new.toml"))
-    await both.says("export", "--crawl", second)
     await tab.run("location.hash = '#/query'")
     await tab.see("Saved")
     await tab.fill("Saved", "outcomes")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 LETTERS_MAX, LETTERS_A_SECOND = 10_000, 50
+NO_LINKS = "a crawl with `--links` (`records.links`) also shows which pages link here"
 QUEUED = ("waiting", "in_work", "delayed")
 PIECE_BYTES = 256 * 1024
 TYPES = {
@@ -62,6 +63,16 @@ class Tables(Protocol):
         """Yield all rows of a query as CSV. Raises Refused."""
 
 
+class Sites(Protocol):
+    """Exported runs: audits, and pages that link to a URL."""
+
+    async def audit(self, crawl: str, since: str | None = None) -> dict[str, Any]:
+        """Return the state of a run's audit, and start it if there is none."""
+
+    async def backlinks(self, crawl: str, url: str) -> dict[str, Any]:
+        """Return the pages that link to a URL, or why they are not known. Raises Refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A SQL query whose result becomes a file."""
@@ -78,6 +89,7 @@ class Actions:
     runs: WatchedRuns
     where: ConsolePlace
     tables: Tables
+    sites: Sites
     tickets: Tickets
 
     async def about(self) -> dict[str, Any]:
@@ -117,6 +129,18 @@ class Actions:
     async def trial(self, crawl: str, toml: str, url: str | None = None) -> dict[str, Any]:
         """Try the item rules in `toml` on a run's stored page. None: on several pages."""
         return await trial_of(self.ports, self.control, crawl, toml, url)
+
+    # --- exported runs --------------------------------------------------------------------------
+
+    async def audit(self, crawl: str, since: str | None = None) -> dict[str, Any]:
+        owner = await self.control.find(crawl)
+        return {"crawl": owner.id, "name": owner.name, **await self.sites.audit(owner.id, since)}
+
+    async def backlinks(self, crawl: str, url: str) -> dict[str, Any]:
+        owner = await self.control.find(crawl)
+        if not owner.links:
+            return {"backlinks": None, "why": NO_LINKS}
+        return await self.sites.backlinks(owner.id, url)
 
     # --- dead letters ---------------------------------------------------------------------------
 

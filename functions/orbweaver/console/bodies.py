@@ -14,6 +14,8 @@ TEXT_CHARS_MAX = 10_000
 NO_NAMES: Mapping[str, bool] = {}
 SECTION = {"crawl": True, "at": False}
 PAIR = {"before": True, "after": True, "kind": False, "text": False}
+AUDIT = {"crawl": True, "since": False}
+PAGE = {"crawl": True, "url": True}
 ZONE = {"zone": False}
 TEXTS = {"before": True, "after": True, "url": True}
 

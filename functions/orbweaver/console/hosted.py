@@ -60,7 +60,10 @@ TLS_ALONE = {"Strict-Transport-Security": "max-age=15768000"}
 # Browsers reuse a static file for this time without a request.
 FILES_KEPT = "public, max-age=300"
 # Routes that only the local console has.
-ELSEWHERE = (*("preview", "trial", "frame", "picture", "table", "query", "tables", "schedules"),)
+ELSEWHERE = (
+    *("preview", "trial", "frame", "picture", "table", "query", "tables", "schedules"),
+    *("audit", "backlinks"),
+)
 # Comparing two runs of this size takes about 10 s, as a report of one run does (api/crawls.py).
 # Larger runs are refused: in a partial comparison, unread pages would look removed.
 URLS_READ_MAX = 10_000

@@ -23,7 +23,9 @@ from orbweaver.app.wiring import api_of
 from orbweaver.console import fence
 from orbweaver.console.actions import TYPES, Actions, Question, TableFile, pieces_of
 from orbweaver.console.bodies import (
+    AUDIT,
     NO_NAMES,
+    PAGE,
     PAIR,
     SECTION,
     TEXT_CHARS_MAX,
@@ -121,6 +123,8 @@ class ConsoleServer:
         app.router.add_get("/console/sections", _getting(self._comparing.sections, SECTION))
         app.router.add_get("/console/changes", _getting(self._comparing.changes, PAIR))
         app.router.add_get("/console/text-changes", _getting(self._comparing.text_changes, TEXTS))
+        app.router.add_get("/console/audit", _getting(self._actions.audit, AUDIT))
+        app.router.add_get("/console/backlinks", _getting(self._actions.backlinks, PAGE))
         app.router.add_get("/console/stack", _getting(self._standing.read, ZONE))
         app.router.add_get("/console/schedules", _getting(self._standing.schedules))
         app.router.add_get("/console/tables", _getting(self._actions.tables.tables))

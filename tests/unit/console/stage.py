@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from aiohttp import ClientSession
 from yarl import URL
 
 from orbweaver.app.store_ports import StorePorts
+from orbweaver.cli.audit.background import ExportedSites
 from orbweaver.cli.query.confined import ExportTables
 from orbweaver.cli.session import store_session
 from orbweaver.console.actions import Actions
@@ -87,6 +88,10 @@ async def opened(folder: Path) -> AsyncIterator[Stage]:
         return await read(crawl)
 
     (folder / "queries").mkdir()
+    tables = ExportTables(
+        source=folder / "out", named=Path("out"), folder=folder / "queries", files=None
+    )
+    sites = ExportedSites(tables=tables)
     actions = Actions(
         ports=ports,
         control=session.control,
@@ -98,13 +103,13 @@ async def opened(folder: Path) -> AsyncIterator[Stage]:
             newest=ports.pages.newest,
         ),
         where=session.place,
-        tables=ExportTables(
-            source=folder / "out", named=Path("out"), folder=folder / "queries", files=None
-        ),
+        tables=tables,
+        sites=sites,
         tickets=Tickets(clock.now_ms),
     )
     try:
         async with (
+            aclosing(sites),
             serving(actions, TOKEN, "127.0.0.1", 0) as url,
             ClientSession(auto_decompress=False) as client,
         ):

@@ -3,6 +3,8 @@
 command       the command `audit`
 selection     the runs to audit, from the tables
 exported      the audit of a run of exports
+background    audits and backlinks for the console, in child processes
+child         the tasks of these processes
 backlinks     the pages that link to a URL
 redirect_map  a file of old and new URLs
 auditor       execution of the checks, comparison with an earlier run

@@ -10,7 +10,7 @@ import asyncio
 import secrets
 import webbrowser
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -37,6 +37,7 @@ DOOR = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content=
 
 
 async def console(arguments: argparse.Namespace, around: CliContext) -> int:
+    from orbweaver.cli.audit.background import ExportedSites
     from orbweaver.console.actions import Actions
     from orbweaver.console.runs import CrawlWatcher, MeteredReadings, WatchedRuns
     from orbweaver.console.server import PlaceTaken, serving
@@ -47,6 +48,7 @@ async def console(arguments: argparse.Namespace, around: CliContext) -> int:
     async with _session(arguments, around) as session:
         now_ms, poll_ms = around.clock.now_ms, round(session.place.poll_s * 1000)
         with _tables(arguments, around, session) as tables:
+            sites = ExportedSites(tables=tables)
             actions = Actions(
                 ports=session.ports,
                 control=session.control,
@@ -59,10 +61,14 @@ async def console(arguments: argparse.Namespace, around: CliContext) -> int:
                 ),
                 where=session.place,
                 tables=tables,
+                sites=sites,
                 tickets=Tickets(now_ms),
             )
             try:
-                async with serving(actions, token, host, port) as url:
+                async with (
+                    aclosing(sites),
+                    serving(actions, token, host, port) as url,
+                ):
                     title = session.place.title
                     around.note(f"console of {title}, for this machine only; press Ctrl-C to stop")
                     around.write(f"{url}#token={token}")

@@ -14,6 +14,7 @@ const SCREENS = {
   map: () => import("/map.js").then((file) => file.SiteMap),
   rules: () => import("/rules.js").then((file) => file.Rules),
   changes: () => import("/changes.js").then((file) => file.Changes),
+  audit: () => import("/audit.js").then((file) => file.Audit),
   report: () => import("/report.js").then((file) => file.Report),
   schedules: () => import("/stack.js").then((file) => file.Schedules),
   stack: () => import("/stack.js").then((file) => file.Stack),
@@ -22,7 +23,7 @@ const SCREENS = {
 };
 const PLACES = [["", "Runs"], ["new", "New crawl"], ["explain", "Explain"], ["host", "Hosts"], ["letters", "Dead letters"], ["schedules", "Schedules"], ["stack", "Workers"], ["query", "Query"]];
 /** Screens that the hosted console lacks, with their titles. */
-const ABSENT = { rules: "Try rules", schedules: "Schedules", query: "Query" };
+const ABSENT = { rules: "Try rules", audit: "Audit", schedules: "Schedules", query: "Query" };
 const THEMES = ["auto", "light", "dark"];
 const THEME = "orbweaver-console-theme", FIRST_MS = 200, IDLE_MS = 5_000;
 
@@ -103,7 +104,7 @@ function App({ said }) {
     <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to content</a>
     <header>
       <a class="brand" href="#/">Orbweaver</a>
-      <nav aria-label="Screens">${places.map(([name, title]) => html`<a href=${`#/${name}`} aria-current=${at.screen === name || (name === "" && ["run", "data", "map", "changes", "rules", "report"].includes(at.screen)) ? "page" : null}>${title}</a>`)}</nav>
+      <nav aria-label="Screens">${places.map(([name, title]) => html`<a href=${`#/${name}`} aria-current=${at.screen === name || (name === "" && ["run", "data", "map", "changes", "rules", "report", "audit"].includes(at.screen)) ? "page" : null}>${title}</a>`)}</nav>
       <span class="where" title=${about?.where}>${about?.where}</span>
       ${hosted && html`<${User} ended=${() => setUnknown("Your sign-in has ended")} />`}
       <${ThemeSwitch} />
@@ -111,7 +112,7 @@ function App({ said }) {
     <main id="main" tabindex="-1">
       ${unknown && html`<${Door} why=${unknown} />`}
       ${about?.idle && at.screen !== "run" && html`<div class="notice" role="status"><p><${Said} text=${about.idle} /></p></div>`}
-      ${stranger ? null : hosted && at.screen in ABSENT ? html`<${NotHere} title=${/** @type {any} */ (ABSENT)[at.screen]} />` : at.screen === "" ? html`<${Runs} query=${at.query} />` : html`<${Later} key=${at.screen} name=${at.screen} of=${at.of} query=${at.query} />`}
+      ${stranger ? null : hosted && at.screen in ABSENT ? html`<${NotHere} title=${/** @type {any} */ (ABSENT)[at.screen]} command=${at.screen === "audit" && `orbweaver audit ${at.of} --target aws`} />` : at.screen === "" ? html`<${Runs} query=${at.query} />` : html`<${Later} key=${at.screen} name=${at.screen} of=${at.of} query=${at.query} />`}
     </main>
     <footer>${about && `Orbweaver ${about.version}`} ${about && !about.billed && "· running here is free; dollars are what AWS would charge"}</footer>`;
 }

@@ -1,6 +1,6 @@
 // Explains a URL: its result and the reasons, as a line from the rules to the next request.
 import { html, useState, useEffect } from "/vendor/preact-htm.js";
-import { ask, usePoll, user, link, moment, localTimes, words, Heading, Warning, Loading, Said } from "/lib.js";
+import { ask, usePoll, user, link, plural, moment, localTimes, words, Heading, Warning, Loading, Said } from "/lib.js";
 import { size, spanText, Act, Address } from "/parts.js";
 
 const GOOD = ["fetched", "unchanged", "redirected"];
@@ -52,6 +52,21 @@ function Record({ record }) {
     <dl class="settings">${known.map((one) => html`<dt>${NAMES[one] ?? one}</dt><dd>${cell(one)}</dd>`)}</dl></section>`;
 }
 
+/** Pages that link to a URL. @param {{url: string, crawl: string}} given */
+function Backlinks({ url, crawl }) {
+  const { data, trouble } = usePoll(() => ask("/console/backlinks", { query: { url, crawl } }), [url, crawl], 0);
+  const found = data?.backlinks;
+  const counted = found && `${plural(found.pages, "page links", "pages link")} here${found.sitemaps ? `, and ${plural(found.sitemaps, "sitemap lists", "sitemaps list")} it` : ""}`;
+  const more = found && found.pages + found.sitemaps - found.first.length;
+  return html`<section class="panel" aria-labelledby="backlinks"><div class="heading"><h2 id="backlinks">${counted ?? "Pages that link here"}</h2></div>
+    <${Warning} trouble=${trouble} />
+    ${!data && !trouble && html`<${Loading} />`}
+    ${data?.why && html`<p class="muted"><${Said} text=${data.why[0].toUpperCase() + data.why.slice(1)} /></p>`}
+    ${found?.first.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Pages that link here"><table class="rows plain" role="table"><thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Page</th><th scope="col" role="columnheader">Kind</th><th scope="col" role="columnheader">Text</th></tr></thead><tbody role="rowgroup">
+      ${found.first.map((/** @type {any} */ one) => html`<tr role="row"><th scope="row" role="rowheader"><${Address} url=${one.url} crawl=${crawl} /></th><td role="cell" data-name="kind">${one.kind}</td><td role="cell" class="wide">${one.text}</td></tr>`)}</tbody></table></div>`}
+    ${more > 0 && html`<p class="muted">${plural(more, "more page")} not listed.</p>`}</section>`;
+}
+
 /** @param {{told: any}} given */
 function Told({ told }) {
   const tone = toneOf(told);
@@ -65,6 +80,7 @@ function Told({ told }) {
         const isLink = LINKS.includes(one.about) && /^https?:\/\//.test(one.words);
         return html`<li class=${state}><span class="about">${one.about !== told.statements[place - 1]?.about && (ABOUT[one.about] ?? one.about)}</span><span class="words">${isLink ? html`<${Address} url=${one.words} crawl=${told.crawl} />` : html`<${Said} text=${written(one.words)} />`}</span></li>`;
       })}</ol></section>
+    ${told.url && !user() && html`<${Backlinks} url=${told.url} crawl=${told.crawl} />`}
     ${told.record && html`<div class="pair top"><${Record} record=${told.record} />${kept && !user() && html`<${Stored} key=${`${told.record.crawl} ${told.record.url}`} url=${told.record.url} crawl=${told.record.crawl} />`}</div>`}
     ${told.record?.screenshot_length && !user() && html`<${Stored} key=${`picture ${told.record.crawl} ${told.record.url}`} url=${told.record.url} crawl=${told.record.crawl} picture=${true} />`}`;
 }

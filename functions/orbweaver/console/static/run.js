@@ -131,6 +131,7 @@ function Steering({ shown, again }) {
       <a class="button" href=${`#/data/${encodeURIComponent(shown.crawl)}`}>Pages</a>
       <a class="button" href=${`#/report/${encodeURIComponent(shown.crawl)}`}>Requests</a>
       <a class="button" href=${`#/map/${encodeURIComponent(shown.crawl)}`}>Map</a>
+      <a class="button" href=${`#/audit/${encodeURIComponent(shown.crawl)}`}>Audit</a>
       ${!user() && html`<a class="button" href=${`#/rules/${encodeURIComponent(shown.crawl)}`}>Try rules</a>`}
     </div>
     ${begun && html`<div class="notice good" role="status">${begun.crawls.length ? begun.crawls.map((/** @type {any} */ crawl) => html`<p>Retry started: <a href=${`#/run/${crawl.id}`}>${crawl.id}</a></p>`) : "No failed URL can be retried."}</div>`}

@@ -73,6 +73,6 @@ export function Door({ why }) {
     ${at && html`<div class="actions"><${Act} kind="main" label="Sign in" act=${() => signIn(at)} /></div>`}</div>`;
 }
 
-/** A screen that the hosted console lacks. @param {{title: string}} given */
-export const NotHere = ({ title }) => html`<h1 tabindex="-1">${title}</h1><div class="empty"><p>The hosted console does not show this.</p>
-  <p class="muted">Open it on your own machine with AWS credentials: <code>orbweaver console --target aws</code></p></div>`;
+/** A screen that the hosted console lacks. @param {{title: string, command: string | false}} given a command that shows the same */
+export const NotHere = ({ title, command }) => html`<h1 tabindex="-1">${title}</h1><div class="empty"><p>The hosted console does not show this.</p>
+  <p class="muted">Open it on your own machine with AWS credentials: <code>orbweaver console --target aws</code></p>${command && html`<p class="muted">Or run <code>${command}</code></p>`}</div>`;
