@@ -113,7 +113,7 @@ async def _look(tab: Tab, door: FrontDoor, crawl: str) -> None:
     await tab.click("looked-at")
     await tab.see("Time left:")
     await tab.see("Found and done")
-    assert await tab.run(BUTTONS) == ["Pages", "Requests", "Map", "Show table"]
+    assert await tab.run(BUTTONS) == ["Pages", "Requests", "Map", "Audit", "Show table"]
     assert "New crawl" not in await tab.run("document.querySelector('nav').innerText")
     for method, path in (("POST", f"/api/crawls/{crawl}/pause"), ("PATCH", f"/api/crawls/{crawl}")):
         assert await asked(tab, method, path) == 403
@@ -167,6 +167,7 @@ async def _screens(tab: Tab, crawl: str) -> None:
         ("stack", "does not show them"),
         ("new", "To preview the first page, use a console on your own machine."),
         (f"map/{crawl}", "Section"),
+        (f"audit/{crawl}", f"orbweaver audit {crawl} --target aws"),
         (f"changes?before={crawl}&after={crawl}", "the content is the same"),
         *(
             (screen, "The hosted console does not show this.")
