@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orbweaver.exporting.file_store import ChunkWorkspace
+    from orbweaver.exporting.formats import Block
     from orbweaver.model.columns import Table
     from orbweaver.model.page_record import PageRecord
     from orbweaver.politeness.host_schedule import Host
@@ -196,6 +197,10 @@ class SimWriter:
     def add_cells(self, cells: Sequence[Any]) -> None:
         self._lines.append(line_of(dict(zip(self._columns, cells, strict=True))))
         self.size += len(self._lines[-1])
+
+    def add_block(self, block: Block) -> None:
+        for row in block.each():
+            self.add(row)
 
     def close(self) -> FinishedFile:
         return made(f".{self._name}", len(self._lines), b"".join(self._lines))

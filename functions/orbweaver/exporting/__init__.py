@@ -12,6 +12,7 @@ A manifest is written last and names the files of the export.
     file_store        reads and writes files with retries, provides temporary folders
     finalizer         publishes the manifest, registers tables, repairs files of outdated runs
     cells             converts values to cells
+    link_block        encodes the links of a page as rows for all formats
     changes           decides whether a page was created, updated or deleted
     snapshot          reads and writes snapshots: the pages of a run
     change_feed       computes the changes of a run

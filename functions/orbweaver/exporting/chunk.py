@@ -13,9 +13,10 @@ from orbweaver.exporting.file_store import ChunkWorkspace
 from orbweaver.exporting.formats import ARCHIVE, WARC, Writer
 from orbweaver.exporting.formats.hashed_file import FinishedFile
 from orbweaver.exporting.formats.warc import WarcWriter
+from orbweaver.exporting.link_block import LinkBlock, origin_of
 from orbweaver.exporting.manifest import File, path_of
 from orbweaver.exporting.run_state import ExportLimits, Unit, UnitProgress
-from orbweaver.frontier.link_table import read_links, redirect_row, table_rows
+from orbweaver.frontier.link_table import read_links, redirect_row
 from orbweaver.model.columns import (
     CHANGES,
     INVALID_ITEMS,
@@ -121,8 +122,7 @@ class Chunk:
                 self._put(table, item_row(record, item), cut)
         if row.text is not None:
             self._put(TEXTS, text_row(record, row.text), cut)
-        for link in link_rows(record, row.links, self._tables.crawl):
-            self._put(LINKS, link, cut)
+        self._add_links(row, cut)
         if row.answer is not None:
             if self._archive is None:
                 self._archive = self._workspace.archive(
@@ -131,6 +131,16 @@ class Chunk:
             self._archive.add(record, row.answer)
         self._outcomes[str(record.outcome)] += 1
         self._last = row
+
+    def _add_links(self, row: Row, cut: ExportLimits) -> None:
+        block = link_block(row.record, row.links)
+        if block is None:
+            for link in redirect_rows(row.record, self._tables.crawl):
+                self._put(LINKS, link, cut)
+        elif block.number:
+            for writer in self._writers_of(LINKS, cut):
+                writer.add_block(block)
+            self._rows[LINKS.name] += block.number
 
     def add_change(self, cells: Mapping[str, Any], cut: ExportLimits) -> None:
         self._put(CHANGES, cells, cut)
@@ -190,6 +200,11 @@ class Chunk:
         if cells_of_row is None:
             cells_of_row = self._cells[table.name] = cells_of(table)
         cells = cells_of_row(row)
+        for writer in self._writers_of(table, cut):
+            writer.add_cells(cells)
+        self._rows[table.name] += 1
+
+    def _writers_of(self, table: Table, cut: ExportLimits) -> Iterator[Writer]:
         for name in cut.formats:
             if name == WARC:
                 continue
@@ -198,8 +213,7 @@ class Chunk:
                 writer = self._workspace.writer(name, table)
                 self._writers[table.name, name] = writer
                 self._columns[table.name] = table.columns
-            writer.add_cells(cells)
-        self._rows[table.name] += 1
+            yield writer
 
     def _path(self, table: str, name: str, suffix: str) -> str:
         unit = self._unit
@@ -232,37 +246,31 @@ def page_row(record: PageRecord) -> dict[str, Any]:
 
 def text_row(record: PageRecord, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of a page's text. `document` is the JSON of its stored text."""
-    return _origin(record) | {name: document.get(name) for name in DOCUMENT}
+    return origin_of(record) | {name: document.get(name) for name in DOCUMENT}
 
 
-def link_rows(
-    record: PageRecord, member: bytes | None, crawl: Crawl | None
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a page's links. `member` is the record of its stored links."""
+def link_block(record: PageRecord, member: bytes | None) -> LinkBlock | None:
+    """Return the links of a page. `member` is the record of its stored links."""
     links = None if member is None else read_links(member, record.url)
-    if links is not None:
-        origin = _origin(record)
-        for row in table_rows(links):
-            yield row | origin
-    elif crawl is not None and crawl.links:
-        redirect = redirect_row(record, crawl)
-        if redirect is not None:
-            yield redirect | _origin(record)
+    return None if links is None else LinkBlock(record, links)
+
+
+def redirect_rows(record: PageRecord, crawl: Crawl | None) -> Iterator[dict[str, Any]]:
+    """Yield the row of a redirect, if the crawl stores links."""
+    redirect = None if crawl is None or not crawl.links else redirect_row(record, crawl)
+    if redirect is not None:
+        yield redirect | origin_of(record)
 
 
 def item_row(record: PageRecord, item: Item) -> dict[str, Any]:
-    return {**item.fields, **_origin(record), "place": item.place}
+    return {**item.fields, **origin_of(record), "place": item.place}
 
 
 def invalid_row(record: PageRecord, item: Item) -> dict[str, Any]:
     return {
-        **_origin(record),
+        **origin_of(record),
         "place": item.place,
         "rule": item.table,
         "problems": list(item.problems),
         "item": json.dumps(dict(item.fields), ensure_ascii=False, separators=(",", ":")),
     }
-
-
-def _origin(record: PageRecord) -> dict[str, Any]:
-    return {"crawl": record.crawl, "url": record.url, "fetched_at": record.fetched_at}

@@ -8,6 +8,7 @@ are stored as paths. A redirect has no stored form, because its record contains 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -20,7 +21,7 @@ from orbweaver.model.url import host_of
 from orbweaver.parsing.link_rows import (
     FOLLOWED,
     INVALID,
-    KINDS,
+    NAMES,
     NOFOLLOW,
     LinkRows,
 )
@@ -36,7 +37,6 @@ NO_TEXT = "\t"
 WORDS: Mapping[str, str] = MappingProxyType(
     {Refusal.SCOPE: "out_of_scope", Refusal.SEED_NOFOLLOW: NOFOLLOW}
 )
-_NAMES = MappingProxyType({letter: kind for kind, letter in KINDS.items()})
 # Name of each mostly empty column in the stored form, and in the table.
 _MARKED = MappingProxyType(
     {"rel": "rel", "lang": "lang", "spellings": "spelling", "decisions": "decision"}
@@ -96,24 +96,30 @@ def rows_in(document: Mapping[str, Any], url: str) -> LinkRows:
     return LinkRows(kinds=kinds, targets=targets, texts=texts, fragments=fragments, **marks)
 
 
-def table_rows(rows: LinkRows) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table, without the columns of the page."""
-    marked: list[dict[str, str]] = [{} for _ in rows.targets]
+def marks_by_row(rows: LinkRows) -> dict[int, dict[str, str]]:
+    """Return the values of mostly empty columns, for the rows that have any."""
+    marked: defaultdict[int, dict[str, str]] = defaultdict(dict)
     for name, column in _MARKED.items():
         for value, indexes in getattr(rows, name).items():
             for index in indexes:
                 marked[index][column] = value
     for index, fragment in enumerate(rows.fragments):
         if fragment is not None:
-            marked[index]["fragment"] = fragment
-    for index, (letter, target) in enumerate(zip(rows.kinds, rows.targets, strict=True)):
+            marked[place]["fragment"] = fragment
+    return marked
+
+
+def table_rows(rows: LinkRows) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table, without the columns of the page."""
+    marked = marks_by_row(rows)
+    for place, (letter, target) in enumerate(zip(rows.kinds, rows.targets, strict=True)):
         yield {
             "target_url": target,
-            "kind": _NAMES[letter],
-            "text": rows.texts[index] if rows.texts else None,
-            "position": index,
+            "kind": NAMES[letter],
+            "text": rows.texts[place] if rows.texts else None,
+            "position": place,
             "decision": FOLLOWED,
-            **marked[index],
+            **marked.get(place, {}),
         }
 
 

@@ -25,6 +25,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
     | {"script": "s", "stylesheet": "y", "iframe": "e", "form": "o", "media": "v", "icon": "k"}
     | {"sitemap": "x"}
 )
+NAMES: Mapping[str, str] = MappingProxyType({letter: kind for kind, letter in KINDS.items()})
 # Decisions that are no refusals. FOLLOWED: the crawl may still refuse the link. NOT_FOLLOWED: the
 # crawl does not request links of this kind.
 FOLLOWED, NOT_FOLLOWED = "followed", "not_followed"

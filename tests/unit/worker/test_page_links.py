@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.chunk import link_rows
+from orbweaver.exporting.chunk import link_block, redirect_rows
 from orbweaver.frontier.erase_rule import with_erased
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
@@ -45,7 +45,9 @@ def rows_of(stage: Stage, url: str, crawl: Crawl = LINKS) -> list[dict[str, Any]
     if record.body_key is not None and record.links_offset is not None:
         begin, length = record.links_offset, record.links_length or 0
         member = stage.world.files[record.body_key][begin : begin + length]
-    return list(link_rows(record, member, crawl))
+    block = link_block(record, member)
+    rows = redirect_rows(record, crawl) if block is None else block.each()
+    return [dict(row) for row in rows]
 
 
 def decisions(rows: list[dict[str, Any]]) -> dict[str, str]:

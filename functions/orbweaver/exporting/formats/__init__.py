@@ -18,7 +18,7 @@ Rules
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,6 +36,18 @@ if TYPE_CHECKING:
     from orbweaver.exporting.formats.warc import WarcWriter
 
 
+class Block(Protocol):
+    """Several rows of a table, each as a line of JSON and as a mapping."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def lines(self) -> bytes: ...
+
+    def each(self) -> Iterator[Mapping[str, Any]]: ...
+
+
 class Writer(Protocol):
     """Writes one file with a limited number of rows in memory, and ends by `close` or `discard`.
 
@@ -51,6 +63,9 @@ class Writer(Protocol):
 
     def add_cells(self, cells: Sequence[Any]) -> None:
         """Append a row by its cells, in the order of the columns."""
+
+    def add_block(self, block: Block) -> None:
+        """Append several rows."""
 
     def close(self) -> FinishedFile:
         pass

@@ -12,10 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from orbweaver.exporting.cells import cells_of
 from orbweaver.model.columns import Column, Table
+
+if TYPE_CHECKING:
+    from orbweaver.exporting.formats import Block
 
 # `bytes` would refer to the method below.
 Raw: TypeAlias = bytes
@@ -104,6 +107,10 @@ class TextWriter(ABC):
             ]
         )
         self.rows += 1
+
+    def add_block(self, block: Block) -> None:
+        for row in block.each():
+            self.add(row)
 
     def close(self) -> FinishedFile:
         return self._sink.made(self.rows)
