@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, repeat
 from json.encoder import encode_basestring
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.cells import SURROGATE, iso
 from orbweaver.exporting.formats.jsonl import safe
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # `position` of the rows of most pages.
 _POSITIONS = tuple(f',"position":{place}' for place in range(5_000))
+_INNER = ("spelling", "rel", "lang")
 
 
 def origin_of(record: PageRecord) -> dict[str, Any]:
@@ -54,8 +55,9 @@ class LinkBlock:
         inner = [*map(_UNMARKED.__getitem__, links.kinds)]
         outer = [_LAST] * len(inner)
         for place, marks in marked.items():
-            inner[place] = _inner(links.kinds[place], marks)
-            outer[place] = _outer(marks.get("fragment"), marks.get("decision", FOLLOWED))
+            outer[place] = _outer(marks.pop("fragment", None), marks.pop("decision", FOLLOWED))
+            if marks:
+                inner[place] = _inner(links.kinds[place], *map(marks.get, _INNER))
         head = (
             f'{{"crawl":{_text(record.crawl)},"url":{_text(record.url)},'
             f'"fetched_at":"{iso(record.fetched_at)}","target_url":'
@@ -68,22 +70,30 @@ class LinkBlock:
             _positions(len(inner)),
             outer,
         )
-        return safe("".join(chain.from_iterable(zip(*columns, strict=True)))).encode()
+        return "".join(chain.from_iterable(zip(*columns, strict=True))).encode()
 
 
 def _texts(values: Sequence[str | None]) -> Sequence[str]:
     """Return values as JSON."""
+    whole = '"\n"'.join([value or "" for value in values])
+    texts = f'"{whole}"'.split("\n")
+    is_plain = "\\" not in whole and whole.count('"') == 2 * len(values) - 2
+    # Printable texts without quotes and backslashes need no escapes.
+    if len(texts) != len(values) or not is_plain or not whole.replace("\n", "").isprintable():
+        return [*map(_cell, values)]
     if None in values:
-        return ["null" if value is None else _text(value) for value in values]
-    whole = "\n".join(cast("Sequence[str]", values))
-    # A value with a backslash or a line end would make the encoded line ends ambiguous.
-    if "\\" in whole or whole.count("\n") != len(values) - 1:
-        return [_text(value or "") for value in values]
-    return _text(whole).replace("\\n", '"\n"').split("\n")
+        return [
+            "null" if value is None else text for text, value in zip(texts, values, strict=True)
+        ]
+    return texts
+
+
+def _cell(value: str | None) -> str:
+    return "null" if value is None else _text(value)
 
 
 def _text(value: str) -> str:
-    return encode_basestring(value if value.isascii() else SURROGATE.sub("\ufffd", value))
+    return safe(encode_basestring(value if value.isascii() else SURROGATE.sub("\ufffd", value)))
 
 
 def _positions(number: int) -> Sequence[str]:
@@ -92,19 +102,20 @@ def _positions(number: int) -> Sequence[str]:
     return (*_POSITIONS[:number], *more)
 
 
-def _inner(letter: str, marks: Mapping[str, str]) -> str:
-    spelling, rel, lang = (
-        _text(marks[name]) if name in marks else "null" for name in ("spelling", "rel", "lang")
+@lru_cache(maxsize=1_024)
+def _inner(
+    letter: str, spelling: str | None = None, rel: str | None = None, lang: str | None = None
+) -> str:
+    cells = [_cell(value) for value in (spelling, rel, lang)]
+    return ',"spelling":{},"kind":"{}","rel":{},"lang":{},"text":'.format(
+        cells[0], NAMES[letter], *cells[1:]
     )
-    kind = NAMES[letter]
-    return f',"spelling":{spelling},"kind":"{kind}","rel":{rel},"lang":{lang},"text":'
 
 
 @lru_cache(maxsize=1_024)
 def _outer(fragment: str | None, decision: str) -> str:
-    cell = "null" if fragment is None else _text(fragment)
-    return f',"fragment":{cell},"decision":{_text(decision)}}}\n'
+    return f',"fragment":{_cell(fragment)},"decision":{_text(decision)}}}\n'
 
 
-_UNMARKED = {letter: _inner(letter, {}) for letter in NAMES}
+_UNMARKED = {letter: _inner(letter) for letter in NAMES}
 _LAST = _outer(None, FOLLOWED)

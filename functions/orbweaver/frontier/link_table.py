@@ -78,22 +78,24 @@ def rows_in(document: Mapping[str, Any], url: str) -> LinkRows:
         raise ValueError(f"links of version {document.get('v')!r}")
     kinds = document["kinds"]
     origin, marks = host_of(url), {name: document.get(name, {}) for name in _MARKED}
-    invalid = set(marks["decisions"].get(INVALID, ()))
-    targets = tuple(
-        origin + target if target[:1] == "/" and index not in invalid else target
-        for index, target in enumerate(document["targets"].split("\n") if kinds else ())
-    )
+    lines = document["targets"]
+    paths = lines.split("\n") if kinds else []
+    # Replacing in the whole text takes a third of the time of a loop.
+    targets = f"\n{lines}".replace("\n/", f"\n{origin}/")[1:].split("\n") if kinds else []
+    for place in marks["decisions"].get(INVALID, ()):
+        targets[place] = paths[place]
     texts: tuple[str | None, ...] = ()
     if "texts" in document and kinds:
-        found = document["texts"].split("\n")
-        texts = tuple(None if text == NO_TEXT else text for text in found)
+        texts = tuple(document["texts"].split("\n"))
+        if NO_TEXT in texts:
+            texts = tuple([None if text == NO_TEXT else text for text in texts])
     fragments: tuple[str | None, ...] = ()
     if "fragments" in document and kinds:
-        fragments = tuple(one or None for one in document["fragments"].split("\n"))
+        fragments = tuple([one or None for one in document["fragments"].split("\n")])
     lengths = {len(targets), len(texts) or len(kinds), len(fragments) or len(kinds)}
     if lengths != {len(kinds)}:
         raise ValueError("columns of links differ in length")
-    return LinkRows(kinds=kinds, targets=targets, texts=texts, fragments=fragments, **marks)
+    return LinkRows(kinds=kinds, targets=tuple(targets), texts=texts, fragments=fragments, **marks)
 
 
 def marks_by_row(rows: LinkRows) -> dict[int, dict[str, str]]:
@@ -147,7 +149,7 @@ def read_links(member: bytes, url: str) -> LinkRows | None:
     try:
         record = warc.read(member)
         return rows_in(json.loads(record.payload), url) if record.type == "metadata" else None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         return None
 
 
@@ -161,7 +163,7 @@ def member_without(
     url = record.url or ""
     try:
         rows = rows_in(json.loads(record.payload), url)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         return None
     left = rows.without(is_erased)
     return None if left is rows else warc.shortened(record, document_of(left, url), length)
