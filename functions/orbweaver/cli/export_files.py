@@ -19,7 +19,7 @@ from orbweaver.adapters.local.folder import FolderError
 from orbweaver.app.wiring_exporting import alone_of
 from orbweaver.cli.exit_codes import UsageError, WriteError
 from orbweaver.cli.session import Session
-from orbweaver.exporting.manifest import MANIFESTS, Manifest, decode_manifest
+from orbweaver.exporting.manifest import MANIFESTS, RUN_CHARS, Manifest, decode_manifest
 from orbweaver.model.columns import PAGES
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import SUCCESSES, Outcome
@@ -34,9 +34,6 @@ OUT = Path("out")
 FORMATS = ("jsonl", "parquet")
 # Formats of one file, by its extension (cli/one_file.py).
 SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
-RUN_SUFFIX_CHARS = len("-20261121-235959")
-
-
 PROBE_BYTES = 64 * 1024
 
 
@@ -107,7 +104,7 @@ def check_folder(folder: Path, name: str | None, crawl_id: str | None = None) ->
         if manifest is None:
             continue
         owner = manifest.crawl
-        if (owner and owner[:-RUN_SUFFIX_CHARS]) != name and owner != crawl_id:
+        if (owner and owner[:-RUN_CHARS]) != name and owner != crawl_id:
             who = f"the crawl {owner}" if owner else "all crawls"
             raise UsageError(f"--out: {folder} holds files of {who} already: give another folder")
 

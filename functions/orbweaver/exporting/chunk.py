@@ -14,7 +14,7 @@ from orbweaver.exporting.formats import ARCHIVE, WARC, Writer
 from orbweaver.exporting.formats.hashed_file import FinishedFile
 from orbweaver.exporting.formats.warc import WarcWriter
 from orbweaver.exporting.link_block import LinkBlock, origin_of
-from orbweaver.exporting.manifest import File, path_of
+from orbweaver.exporting.manifest import RUN_CHARS, File, path_of
 from orbweaver.exporting.run_state import ExportLimits, Unit, UnitProgress
 from orbweaver.frontier.link_table import read_links, redirect_row
 from orbweaver.model.columns import (
@@ -41,8 +41,6 @@ TOGETHER = 4
 UNTYPED = (Column(name="item"),)
 COLUMNS_OF_ORIGIN = tuple(column.name for column in ORIGIN)
 DOCUMENT = tuple(column.name for column in TEXTS.columns if column not in ORIGIN)
-# A crawl's id is its name and a suffix of this length.
-RUN_CHARS = len("-20261121-235959")
 
 
 class ChunkTables:

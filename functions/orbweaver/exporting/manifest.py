@@ -31,6 +31,8 @@ from orbweaver.model.page_record import DAY_MS, PageRecord, day_of
 PREFIX = "exports/"
 # Digits of the digest that distinguish exports of the same day.
 ID_DIGITS = 16
+# A crawl's id is its name and a suffix of this length.
+RUN_CHARS = len("-20261121-235959")
 # Folders that contain no table.
 MANIFESTS, WORK, SNAPSHOTS = "manifests/", "_work/", "_snapshots/"
 # Path of an export file. A group or a chunk number can have more digits than the padding, so names

@@ -19,8 +19,19 @@ from orbweaver.cli.main import run
 from orbweaver.cli.query import duckdb as duck
 from orbweaver.cli.query.saved import saved
 from orbweaver.exporting.glue_schema import TABLES
-from orbweaver.model.columns import PAGES, Column, Type, item_table
-from tests.unit.cli.exports import BOOKS, CRAWL, DAY, USUAL, book, made, page, put, put_into
+from orbweaver.model.columns import LINKS, PAGES, Column, Type, item_table
+from tests.unit.cli.exports import (
+    BOOKS,
+    CRAWL,
+    DAY,
+    NOON_MS,
+    USUAL,
+    book,
+    made,
+    page,
+    put,
+    put_into,
+)
 from tests.unit.cli.fakes import Terminal
 
 if TYPE_CHECKING:
@@ -64,6 +75,34 @@ def test_csv_is_exact_for_any_content(desk: Desk) -> None:
     head, row = csv.reader(io.StringIO(desk.said))
     assert head == ["title", "price", "tags", "none", "yes", "big", "d"]
     assert row == [title, "1.0000", '["a", "b"]', "", "true", "1e+300", "2026-01-02"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "decision", "read"),
+    [
+        ("a", "a", "followed", "followed"),
+        ("a", "a", "exclude", "exclude"),
+        ("old", "a", "followed", "followed"),
+        ("private", "a", "followed", "robots"),
+        ("private", "sitemap", "followed", "robots"),
+        ("later", "a", "followed", "waiting"),
+        ("later", "redirect", "followed", "followed"),
+        ("later", "img", "not_followed", "not_followed"),
+    ],
+)
+def test_links_have_decision_by_record_of_target(
+    desk: Desk, name: str, kind: str, decision: str, read: str
+) -> None:
+    forbidden = page("private", outcome="skipped", reason="robots")
+    earlier = page("private", fetched_at=NOON_MS - 1)
+    link = {"crawl": CRAWL, "url": "https://example.org/", "fetched_at": NOON_MS, "kind": kind}
+    link |= {"target_url": f"https://example.org/{name}", "position": 0, "decision": decision}
+    files = made([(PAGES, [page("a"), forbidden]), (LINKS, [link, link])])
+    put(desk.folder / "other" / "one", files)
+    old = made([(PAGES, [page("old"), earlier])], crawl="docs-20261120-120000", day="2026-11-20")
+    put(desk.folder / "other" / "two", old)
+    assert desk.run('query "SELECT decision FROM links" --from other --format json') == 0
+    assert [json.loads(line)["decision"] for line in desk.said.splitlines()] == [read, read]
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])

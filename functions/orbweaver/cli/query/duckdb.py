@@ -30,7 +30,10 @@ from orbweaver.cli import text
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.query.tables import Piece, Sheet
 from orbweaver.exporting.glue_schema import DAY
-from orbweaver.model.columns import Column, Type
+from orbweaver.exporting.manifest import RUN_CHARS
+from orbweaver.model.columns import LINKS, PAGES, Column, Type
+from orbweaver.model.outcome import Reason
+from orbweaver.parsing.link_rows import FOLLOWED
 
 ROWS_AT_ONCE = 100
 INTERRUPTED_EVERY_S = 0.1
@@ -53,6 +56,19 @@ TYPES: Mapping[Type, str] = {
 }
 MISSING = re.compile(r"Table with name \"?([^\s\"!]+)\"? does not exist")
 CLOSED = re.compile("disabled by configuration")
+# A worker decides on a link before its target is requested. The outcome of the target is known
+# here. DuckDB omits the join from queries that do not read `decision`.
+_DECIDED = f"""
+SELECT links.* REPLACE (
+  CASE WHEN links.decision <> '{FOLLOWED}' OR kind IN ('redirect', 'refresh') THEN links.decision
+       ELSE coalesce(target.decision, 'waiting') END AS decision)
+FROM (%(links)s) AS links LEFT JOIN (
+  SELECT left(crawl, -{RUN_CHARS}) AS name, url,
+         CASE WHEN arg_max(reason, fetched_at) = '{Reason.ROBOTS}' THEN '{Reason.ROBOTS}'
+              ELSE '{FOLLOWED}' END AS decision
+  FROM (%(pages)s) GROUP BY ALL
+) AS target ON target.name = left(links.crawl, -{RUN_CHARS}) AND target.url = links.target_url
+"""  # noqa: S608 - our own words
 T = TypeVar("T")
 NUMBERS = (int, float, Decimal)
 
@@ -89,9 +105,11 @@ def referenced_tables(sql: str, sheets: Mapping[str, Sheet]) -> frozenset[str]:
             _check(duckdb, connection, sql)
             for setting in CLOSED_UP:
                 connection.execute(f"SET {setting}")
-            return frozenset(name.casefold() for name in connection.get_table_names(sql))
+            names = frozenset(name.casefold() for name in connection.get_table_names(sql))
         except duckdb.Error as error:
             raise UsageError(_words(str(error), sheets)) from error
+    # The view of links also reads the pages.
+    return names | {PAGES.name} if LINKS.name in names else names
 
 
 def referred(sql: str, sheets: Mapping[str, Sheet]) -> dict[str, Sheet]:
@@ -200,7 +218,10 @@ def _close_up(connection: Any, sheets: Mapping[str, Sheet], bounds: QueryBounds)
     ):
         connection.execute(f"SET {setting}")
     for sheet in sheets.values():
-        connection.execute(f"CREATE VIEW {_name(sheet.name)} AS {_view(sheet)}")
+        view = _view(sheet)
+        if sheet.name == LINKS.name and sheets[PAGES.name].pieces:
+            view = _DECIDED % {"links": view, "pages": _view(sheets[PAGES.name])}
+        connection.execute(f"CREATE VIEW {_name(sheet.name)} AS {view}")
     connection.execute("SET lock_configuration = true")
 
 
