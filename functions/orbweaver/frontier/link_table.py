@@ -23,6 +23,7 @@ from orbweaver.parsing.link_rows import (
     INVALID,
     NAMES,
     NOFOLLOW,
+    TOO_LONG,
     LinkRows,
 )
 
@@ -56,10 +57,10 @@ def document_of(rows: LinkRows, url: str) -> dict[str, Any]:
     # Replacing in the joined text takes a third of the time of a loop.
     lines, origin = "\n" + "\n".join(rows.targets), host_of(url)
     targets = lines.replace(f"\n{origin}/", "\n/")[1:]
-    if INVALID in rows.decisions:
+    if unresolved := rows.unresolved:
         paths = targets.split("\n")
-        for index in rows.decisions[INVALID]:
-            paths[index] = rows.targets[index]
+        for place in unresolved:
+            paths[place] = rows.targets[place]
         targets = "\n".join(paths)
     document = {"v": VERSION, "kinds": rows.kinds, "targets": targets}
     if rows.texts:
@@ -82,8 +83,9 @@ def rows_in(document: Mapping[str, Any], url: str) -> LinkRows:
     paths = lines.split("\n") if kinds else []
     # Replacing in the whole text takes a third of the time of a loop.
     targets = f"\n{lines}".replace("\n/", f"\n{origin}/")[1:].split("\n") if kinds else []
-    for place in marks["decisions"].get(INVALID, ()):
-        targets[place] = paths[place]
+    for decision in (INVALID, TOO_LONG):
+        for place in marks["decisions"].get(decision, ()):
+            targets[place] = paths[place]
     texts: tuple[str | None, ...] = ()
     if "texts" in document and kinds:
         texts = tuple(document["texts"].split("\n"))

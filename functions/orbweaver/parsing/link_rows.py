@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from orbweaver.model.slices import SLICE_URLS
-from orbweaver.model.url import SPACES, joined_url
+from orbweaver.model.url import REFERENCE_CHARS_MAX, SPACES, joined_url
 from orbweaver.parsing.links import SERIES, HeaderLink, Links, is_foreign
 
 # Letter of each kind in the stored form. A letter never changes its meaning.
@@ -29,7 +29,7 @@ NAMES: Mapping[str, str] = MappingProxyType({letter: kind for kind, letter in KI
 # Decisions that are no refusals. FOLLOWED: the crawl may still refuse the link. NOT_FOLLOWED: the
 # crawl does not request links of this kind.
 FOLLOWED, NOT_FOLLOWED = "followed", "not_followed"
-NOFOLLOW, INVALID, CUT = "nofollow", "invalid", "cut"
+NOFOLLOW, INVALID, TOO_LONG, CUT = "nofollow", "invalid", "too_long", "cut"
 ROWS_MAX = 5_000
 # References of a page from which rows are made.
 FOUND_MAX = 20_000
@@ -73,7 +73,8 @@ Marks: TypeAlias = "dict[str, list[int]]"
 class LinkRows:
     """Links of a page, by column. `kinds` has a letter for each row (`KINDS`).
 
-    A row without a mark in `decisions` is followed. The target of an invalid row is its reference.
+    A row without a mark in `decisions` is followed. The target of an invalid row is its reference,
+    and so is a target that is too long.
     """
 
     kinds: str
@@ -85,11 +86,15 @@ class LinkRows:
     spellings: Marks = field(default_factory=dict)
     decisions: Marks = field(default_factory=dict)
 
+    @property
+    def unresolved(self) -> list[int]:
+        """Places of the rows whose targets are references."""
+        return [*self.decisions.get(INVALID, ()), *self.decisions.get(TOO_LONG, ())]
+
     def redacted(self, redact: Callable[[str], str]) -> LinkRows:
         """Redact the texts, and references that are no URLs."""
-        invalid = self.decisions.get(INVALID, ())
         targets = list(self.targets)
-        for place in invalid:
+        for place in self.unresolved:
             targets[place] = redact(targets[place])
         texts = tuple(text and redact(text) for text in self.texts)
         return replace(self, targets=tuple(targets), texts=texts)
@@ -238,6 +243,7 @@ class _References:
         self.spellings: dict[str, str] = {}
         # Targets of references without a URL.
         self.invalid: dict[str, str] = {}
+        self.too_long: set[str] = set()
         self.foreign: set[str] = set()
 
     def adding(self, references: Iterable[str]) -> Generator[None, None, None]:
@@ -252,6 +258,8 @@ class _References:
                     self.foreign.add(words)
                 else:
                     self.invalid[words] = " ".join(reference.split())[:SPELLING_CHARS_MAX]
+                    if _is_too_long(reference, links.base):
+                        self.too_long.add(words)
         # If a target ends with its reference, both have the same spelling.
         other = [
             (words, target)
@@ -282,7 +290,7 @@ class _References:
             invalid.get(words, target) for words, target in zip(references, targets, strict=True)
         ]
         decisions = [
-            INVALID if words in invalid else decision
+            (TOO_LONG if words in self.too_long else INVALID) if words in invalid else decision
             for words, decision in zip(references, decisions, strict=True)
         ]
         kept = [words not in foreign for words in references]
@@ -350,6 +358,14 @@ def _marks(values: _Column, usual: str | None = None) -> Marks:
 @lru_cache(maxsize=256)
 def _rel(text: str) -> str | None:
     return " ".join(text.lower().split())[:REL_CHARS_MAX] or None
+
+
+def _is_too_long(reference: str, base: str | None) -> bool:
+    """Whether a reference without a canonical URL is a URL that is too long for the crawl."""
+    if len(reference) > REFERENCE_CHARS_MAX:
+        return True
+    url = joined_url(reference, base)
+    return url is not None and url.startswith(("http://", "https://"))
 
 
 def _spelling(words: str, base: str | None, target: str) -> str | None:

@@ -132,7 +132,7 @@ def clean_site() -> Site:
         for one, other in ((number, number + 1), (number + 1, number), (number, number)):
             site.link(f"/p/{one}", f"/p/{other}", "hreflang", lang="de" if other % 2 else "en-GB")
     too_long = f"https://other.example/{LETTERS * 100}"[:SPELLING_CHARS_MAX]
-    site.link("/", too_long, decision="invalid")
+    site.link("/", too_long, decision="too_long")
     site.bare("/file.pdf", "content_type", status=200, linked=True)
     for place, reason in enumerate(sorted(OURS - LIMITS - {Reason.ROBOTS})):
         path = f"/ours/{reason}"

@@ -56,6 +56,19 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
         {"target_url": "http://[bad", "kind": "a", "text": "f", "decision": "invalid"},
     ),
     (
+        f"<a href=/{'x' * 2_100}>f</a>",
+        {"target_url": f"/{'x' * 2_047}", "kind": "a", "text": "f", "decision": "too_long"},
+    ),
+    (
+        f"<a href='http://{'x.' * 130}example/'>f</a>",
+        {"target_url": f"http://{'x.' * 130}example/", "kind": "a", "text": "f"}
+        | {"decision": "too_long"},
+    ),
+    (
+        f"<a href='http://[{'x' * 2_100}'>f</a>",
+        {"target_url": f"http://[{'x' * 2_040}", "kind": "a", "text": "f", "decision": "invalid"},
+    ),
+    (
         "<map><area href=../area alt=Area></map>",
         {"target_url": f"{HOST}/area", "kind": "area", "text": "Area"},
     ),

@@ -5,8 +5,6 @@
 SELECT DISTINCT url, target_url AS target, text AS detail
 FROM run_link
 WHERE decision = 'invalid' AND kind IN ('a', 'area')
-  -- A longer reference is truncated. It can be a valid URL that is too long for the crawl.
-  AND length(coalesce(target_url, '')) < 2048
   -- Links like mailto: and tel: lead to no page.
   AND (regexp_matches(target_url, '(?i)^\s*https?:')
        OR NOT regexp_matches(coalesce(target_url, ''), '^\s*[A-Za-z][A-Za-z0-9+.-]*:'))
