@@ -1,7 +1,7 @@
 """AWS units per page, by stage and term, for a complete crawl of a closed site.
 
     python -m bench.units [--pages 10000] [--packs 10] [--containers 1] [--bodies html|off]
-        [--ordered]
+        [--ordered] [--links]
 
 The real worker, fetcher and adapters run on the emulator's tables and queues. Their usage is
 counted at the clients by AWS's rules (adapters/aws/usage_meter.py). The workers get messages as
@@ -148,13 +148,24 @@ class Line:
 
 
 async def measure(
-    url: str, packs: int, containers: int, bodies: Bodies, pages_max: int | None = None
+    url: str,
+    packs: int,
+    containers: int,
+    bodies: Bodies,
+    pages_max: int | None = None,
+    *,
+    links: bool = False,
 ) -> Used:
     async with stack() as (settings, sqs):
         meter = meter_of(settings)
         async with connect(settings, meter) as ports:
             plan = CrawlSpec(
-                seeds=(url,), delay_ms=0, concurrency=16, bodies=bodies, pages_max=pages_max
+                seeds=(url,),
+                delay_ms=0,
+                concurrency=16,
+                bodies=bodies,
+                pages_max=pages_max,
+                links=links,
             )
             crawl = await control_of(ports).start(plan)
             workers = [worker_of(ports) for _ in range(containers)]
@@ -214,6 +225,7 @@ def main() -> None:
     parser.add_argument(
         "--ordered", action="store_true", help="with a limit that it does not reach: in an order"
     )
+    parser.add_argument("--links", action="store_true", help="store the links of pages")
     asked = parser.parse_args()
     place = Place(site=SITES["generated-30"], tls=False)
     # On a busy machine, packs must not give up waiting for others, and pages whose turn comes too
@@ -229,7 +241,10 @@ def main() -> None:
         ):
             url = served.url + "/"
             pages_max = ORDERED_PAGES_MAX if asked.ordered else None
-            used = asyncio.run(measure(url, asked.packs, asked.containers, asked.bodies, pages_max))
+            measuring = measure(
+                url, asked.packs, asked.containers, asked.bodies, pages_max, links=asked.links
+            )
+            used = asyncio.run(measuring)
     finally:
         running.stop()
     print(used.table())
