@@ -282,6 +282,7 @@ def test_program_crawls_and_reads_results(site: Graph, folder: Path) -> None:
         store=folder / "store",
         delay="0s",
         text=True,
+        links=True,
         items=rules,
         extractors={"shout": lambda page, _url: {"title": page.title.upper()}},
         on_page=lambda page: seen.append(page["url"]),
@@ -298,6 +299,9 @@ def test_program_crawls_and_reads_results(site: Graph, folder: Path) -> None:
     assert (table.num_rows, table.schema.names[:2]) == (SIZE, ["rule", "title"])
     texts = {row["url"]: row["text"] for row in done.texts}
     assert "what page 7 has to say" in texts[f"{site.url}/7"]
+    links = {(row["url"], row["target_url"], row["decision"]) for row in done.links}
+    assert (f"{site.url}/0", f"{site.url}/1", "followed") in links
+    assert (done.links.to_arrow().num_rows, len(links)) == (SIZE - 1, SIZE - 1)
 
 
 def test_query_of_guide_lists_broken_links_and_their_pages(

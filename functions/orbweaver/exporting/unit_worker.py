@@ -395,6 +395,12 @@ def _has_content(record: PageRecord, cut: ExportLimits) -> bool:
     return record.body_key is not None and (record.text_offset is not None or WARC in cut.formats)
 
 
+async def links_of(record: PageRecord, files: Files) -> bytes | None:
+    """Return the record of a page's stored links."""
+    place = _links_place(record)
+    return None if place is None else await files.cut(*place)
+
+
 async def text_of(record: PageRecord, files: Files) -> Mapping[str, Any] | None:
     offset, length = record.text_offset, record.text_length
     if record.body_key is None or offset is None or length is None:

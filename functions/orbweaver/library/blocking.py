@@ -109,6 +109,10 @@ class Client:
         """Return the main texts of a crawl that stores them."""
         return self._rows(self._client.texts(crawl))
 
+    def links(self, crawl: str | None = None) -> CrawlRows:
+        """Return the links of the pages of a crawl that stores them."""
+        return self._rows(self._client.links(crawl))
+
     def explain(self, url: str, crawl: str | None = None) -> str:
         """Explain what happened to a URL and why, one line per fact."""
         return self._do(self._client.explain(url, crawl))
@@ -168,6 +172,11 @@ class Crawled:
     def texts(self) -> CrawlRows:
         """Return the main texts of the crawl's pages, if the crawl has `text=True`."""
         return self._rows(lambda client: client.texts(self.status.id))
+
+    @property
+    def links(self) -> CrawlRows:
+        """Return the links of the crawl's pages, if the crawl has `links=True`."""
+        return self._rows(lambda client: client.links(self.status.id))
 
     def _rows(self, rows: Callable[[Client], CrawlRows]) -> CrawlRows:
         def each() -> Iterator[Row]:

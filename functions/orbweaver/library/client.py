@@ -24,7 +24,7 @@ from orbweaver.control.continuation import Start
 from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.rows import AsyncCrawlRows, Columns, PageHook, Row
 from orbweaver.model.amounts import plural
-from orbweaver.model.columns import ORIGIN, PAGES, TEXTS, Column, Type
+from orbweaver.model.columns import LINKS, ORIGIN, PAGES, TEXTS, Column, Type
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Conflict
 from orbweaver.model.item_rules import columns_of
@@ -285,6 +285,14 @@ class AsyncClient:
 
         return AsyncCrawlRows(lambda: self._texts(crawl), columns)
 
+    def links(self, crawl: str | None = None) -> AsyncCrawlRows:
+        """Return the links of the pages of a crawl that stores them (`links=True`)."""
+
+        async def columns() -> Columns:
+            return LINKS.columns
+
+        return AsyncCrawlRows(lambda: self._links(crawl), columns)
+
     async def _items(self, crawl: str | None, rule: str | None) -> AsyncIterator[Row]:
         from orbweaver.exporting.chunk import item_row
 
@@ -303,6 +311,17 @@ class AsyncClient:
             document = await text_of(record, files)
             if document is not None:
                 yield timed(text_row(record, document))
+
+    async def _links(self, crawl: str | None) -> AsyncIterator[Row]:
+        from orbweaver.exporting.chunk import link_block, redirect_rows
+        from orbweaver.exporting.unit_worker import links_of
+
+        files = self._now.ports.files
+        found = await self._now.control.find(crawl)
+        async for record in self._records(found.id):
+            block = link_block(record, await links_of(record, files))
+            for row in redirect_rows(record, found) if block is None else block.each():
+                yield timed({column.name: row.get(column.name) for column in LINKS.columns})
 
     async def _records(self, crawl: str | None) -> AsyncIterator[PageRecord]:
         control = self._now.control
