@@ -21,8 +21,8 @@ from orbweaver.parsing.link_rows import FOLLOWED, NAMES, LinkRows
 if TYPE_CHECKING:
     from orbweaver.model.page_record import PageRecord
 
-# `position` of the rows of most pages.
-_POSITIONS = tuple(f',"position":{place}' for place in range(5_000))
+# Positions of the rows of most pages, up to the next cell.
+_POSITIONS = tuple(f',"position":{place},"fragment":' for place in range(5_000))
 _INNER = ("spelling", "rel", "lang")
 
 
@@ -50,25 +50,27 @@ class LinkBlock:
     def lines(self) -> bytes:
         """The rows as lines of JSON, exactly as `JsonlWriter` encodes them one by one."""
         record, links = self.record, self.links
-        marked = marks_by_row(links)
-        # Cells between target and text, and cells after the position.
+        number = len(links.targets)
+        # Cells between target and text, and cells after the fragment.
         inner = [*map(_UNMARKED.__getitem__, links.kinds)]
-        outer = [_LAST] * len(inner)
-        for place, marks in marked.items():
-            outer[place] = _outer(marks.pop("fragment", None), marks.pop("decision", FOLLOWED))
-            if marks:
-                inner[place] = _inner(links.kinds[place], *map(marks.get, _INNER))
+        for place, marks in marks_by_row(links, *_INNER).items():
+            inner[place] = _inner(links.kinds[place], *map(marks.get, _INNER))
+        last = [_last(FOLLOWED)] * number
+        for decision, places in links.decisions.items():
+            for place in places:
+                last[place] = _last(decision)
         head = (
             f'{{"crawl":{_text(record.crawl)},"url":{_text(record.url)},'
             f'"fetched_at":"{iso(record.fetched_at)}","target_url":'
         )
         columns = (
-            repeat(head, len(inner)),
+            repeat(head, number),
             _texts(links.targets),
             inner,
-            _texts(links.texts) if links.texts else repeat("null", len(inner)),
-            _positions(len(inner)),
-            outer,
+            _texts(links.texts) if links.texts else repeat("null", number),
+            _positions(number),
+            _texts(links.fragments) if links.fragments else repeat("null", number),
+            last,
         )
         return "".join(chain.from_iterable(zip(*columns, strict=True))).encode()
 
@@ -98,7 +100,7 @@ def _text(value: str) -> str:
 
 def _positions(number: int) -> Sequence[str]:
     # A sitemap has more rows than a page.
-    more = (f',"position":{place}' for place in range(len(_POSITIONS), number))
+    more = (f',"position":{place},"fragment":' for place in range(len(_POSITIONS), number))
     return (*_POSITIONS[:number], *more)
 
 
@@ -112,10 +114,9 @@ def _inner(
     )
 
 
-@lru_cache(maxsize=1_024)
-def _outer(fragment: str | None, decision: str) -> str:
-    return f',"fragment":{_cell(fragment)},"decision":{_text(decision)}}}\n'
+@lru_cache(maxsize=64)
+def _last(decision: str) -> str:
+    return f',"decision":{_text(decision)}}}\n'
 
 
 _UNMARKED = {letter: _inner(letter) for letter in NAMES}
-_LAST = _outer(None, FOLLOWED)

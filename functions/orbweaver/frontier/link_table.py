@@ -100,22 +100,23 @@ def rows_in(document: Mapping[str, Any], url: str) -> LinkRows:
     return LinkRows(kinds=kinds, targets=tuple(targets), texts=texts, fragments=fragments, **marks)
 
 
-def marks_by_row(rows: LinkRows) -> dict[int, dict[str, str]]:
-    """Return the values of mostly empty columns, for the rows that have any."""
+def marks_by_row(rows: LinkRows, *columns: str) -> defaultdict[int, dict[str, str]]:
+    """Return the values of these mostly empty columns, for the rows that have any."""
     marked: defaultdict[int, dict[str, str]] = defaultdict(dict)
     for name, column in _MARKED.items():
-        for value, indexes in getattr(rows, name).items():
-            for index in indexes:
-                marked[index][column] = value
-    for index, fragment in enumerate(rows.fragments):
-        if fragment is not None:
-            marked[place]["fragment"] = fragment
+        if column in columns:
+            for value, places in getattr(rows, name).items():
+                for place in places:
+                    marked[place][column] = value
     return marked
 
 
 def table_rows(rows: LinkRows) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table, without the columns of the page."""
-    marked = marks_by_row(rows)
+    marked = marks_by_row(rows, *_MARKED.values())
+    for place, fragment in enumerate(rows.fragments):
+        if fragment is not None:
+            marked[place]["fragment"] = fragment
     for place, (letter, target) in enumerate(zip(rows.kinds, rows.targets, strict=True)):
         yield {
             "target_url": target,

@@ -320,9 +320,9 @@ def _tidied_rels(rels: _Column) -> _Column:
 
 def _distinct(rows: _Columns) -> _Columns:
     """Leave out equal rows."""
-    kinds, targets, texts, *_ = rows
-    # Most pages have no equal rows, which three columns show.
-    if len(set(zip(kinds, targets, texts, strict=True))) == len(kinds):
+    kinds, targets, texts, _, _, fragments, *_ = rows
+    # Most pages have no equal rows, which four columns show.
+    if len(set(zip(kinds, targets, texts, fragments, strict=True))) == len(kinds):
         return rows
     return tuple(zip(*dict.fromkeys(zip(*rows, strict=True)), strict=True))
 
