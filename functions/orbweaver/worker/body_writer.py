@@ -81,9 +81,8 @@ class BodyWriter:
         group = self._gathering.group(crawl_id, lambda: self._begin(crawl_id))
         locations = {one.url: group.input.add(one) for one in kept}
         _, wrote = await self._gathering.outcome(group, self._is_full, self._write)
-        return {
-            url: group.input.final_location(location) for url, location in locations.items()
-        }, wrote
+        final = group.input.final_location
+        return {url: final(location) for url, location in locations.items()}, wrote
 
     def _begin(self, crawl_id: str) -> Segment:
         return Segment(crawl_id, self._clock.now_ms(), self._random)

@@ -12,9 +12,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
 from orbweaver.budget.budget_rules import Refused, TryLater
@@ -42,7 +42,6 @@ from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker import page_fault as faults
 from orbweaver.worker.crawl_cache import RecentCrawls
 from orbweaver.worker.host_visits import (
-    AnsweredRequest,
     HostPermit,
     HostPermits,
     HostVisit,
@@ -65,10 +64,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _ALL_TYPES = HTML_TYPES | {ANY_TYPE}
+# A response, and counts for the crawl.
+_Answer: TypeAlias = tuple[Response | Failure, Mapping[str, int]]
 HELD_MS = 2_000  # delay of URLs while packs with much content wait to be stored
 TROUBLE_MS = 10_000  # delay of URLs after a table did not respond
 # Number of URLs that are checked at a time against slow robots.txt rules (up to 1 ms each).
 JUDGED_AT_ONCE = 4
+# If one of these fields of a crawl changes, its URLs are requeued.
+_LIMITS = attrgetter("delay_ms", "concurrency", "rules", "erased")
 
 
 class PackFetcher:
@@ -120,7 +123,6 @@ class PackFetcher:
             render_lane=self._render_lane,
         )
         self._waiting_visits = WaitingVisits(settings)
-        self._cookies: Cookies | None = None
         # An entry exists only while its host is being visited.
         self._asking: WeakValueDictionary[tuple[str, int, bool], asyncio.Semaphore] = (
             WeakValueDictionary()
@@ -172,15 +174,10 @@ class PackFetcher:
                 group.create_task(self._visit_host(visit, queue))
 
     async def _visit_host(self, visit: HostVisit, targets: list[Target]) -> None:
-        await self._fetch_or_defer(visit, targets)
-        if visit.context.host_done is not None:
-            await visit.context.host_done(visit.host)
-
-    async def _fetch_or_defer(self, visit: HostVisit, targets: list[Target]) -> None:
         """Request the URLs of one host. Requeue them if the hosts table does not respond."""
         try:
             if visit.context.crawl.cookies:
-                await self._jars().load(visit.context.crawl.id, f"{visit.host}/")
+                await self._jars.load(visit.context.crawl.id, f"{visit.host}/")
             # If the worker must end, all remaining URLs are requeued at once.
             if await self._ending.run_until_end(self._fetch_host(visit, targets)):
                 self._defer(visit.result, _unended(visit, targets), self._clock.now_ms())
@@ -189,6 +186,8 @@ class PackFetcher:
             told = {"host": visit.host, "urls": len(left), "error": str(trouble.exceptions[0])}
             _log.warning("host.out_of_reach", extra=told)
             self._defer(visit.result, left, self._clock.now_ms() + TROUBLE_MS)
+        if visit.context.host_done is not None:
+            await visit.context.host_done(visit.host)
 
     async def _fetch_host(self, visit: HostVisit, targets: list[Target]) -> None:
         context, result, host = visit.context, visit.result, visit.host
@@ -263,10 +262,8 @@ class PackFetcher:
     ) -> int | None:
         """Request URLs of a host, each in its slot. Return a time to retry if slots ran out."""
         crawl = visit.context.crawl
-        requests = self._requests.get(visit.host)
-        if requests is None:
-            requests = HostRequests(visit.host, self._hosts, self._clock)
-            self._requests[visit.host] = requests
+        requests = HostRequests(visit.host, self._hosts, self._clock)
+        requests = self._requests.setdefault(visit.host, requests)
         pacer = Pacer(
             requests,
             delay_ms=delay_ms,
@@ -281,7 +278,7 @@ class PackFetcher:
                 visit.host, concurrency_of(crawl)[0], eased=not crawl.delay_ms
             ),
             next_slot=partial(self._next_slot, visit.context, pacer),
-            reserving=requests.reserving if delay_ms else None,
+            reserving=requests.reserving if delay_ms else asyncio.Lock(),
         )
         with self._waiting_visits.joined():
             async with aclosing(permits), asyncio.TaskGroup() as group:
@@ -319,27 +316,20 @@ class PackFetcher:
         async with self._large if permit.target.kind is TargetKind.SITEMAP else nullcontext():
             async with self._everywhere:
                 page = await self._ask(visit.context, permit)
-            if isinstance(page, AnsweredRequest):
-                return await self._ended(visit, permit, page)
-            return page
-
-    async def _ended(
-        self, visit: HostVisit, permit: HostPermit, answered: AnsweredRequest
-    ) -> PageResult:
-        crawl, target = visit.context.crawl, permit.target
-        answer, at_ms = answered.answer, answered.at_ms
-        await self.kinds.before_judging(crawl)
-        if target.again:
-            target = replace(target, again=False)  # a repeated request is counted now
-        handling = self._handler.handle(visit.context, target, answer, at_ms, permit.turn)
-        page = await result_or_fault(handling, crawl, target, at_ms, answer)
-        if not answered.counts:
-            return page
-        return replace(page, counts={**page.counts, **answered.counts})
+            if not isinstance(page, tuple):
+                return page
+            (answer, counts), at_ms, crawl = *page, visit.context.crawl
+            await self.kinds.before_judging(crawl)
+            # A repeated request is counted now.
+            target = replace(permit.target, again=False)
+            handling = self._handler.handle(visit.context, target, answer, at_ms, permit.turn)
+            ended = await result_or_fault(handling, crawl, target, at_ms, answer)
+            return replace(ended, counts={**ended.counts, **counts}) if counts else ended
 
     async def _ask(
         self, context: PackContext, permit: HostPermit
-    ) -> AnsweredRequest | PageResult | None:
+    ) -> tuple[_Answer, int] | PageResult | None:
+        """Request a URL. Return the answer and the time of the request, or a result."""
         target = permit.target
         if not await self._goes_on(context):
             return self._deferred(target, 0)
@@ -353,19 +343,17 @@ class PackFetcher:
             fetched = await result_or_fault(work, context.crawl, target, at_ms)
         if isinstance(fetched, PageResult):
             return fetched
-        answer, counts = fetched
+        answer, _ = fetched
         if isinstance(answer, Failure) and answer.later_s is not None:
             return self._deferred(target, self._clock.now_ms() + round(answer.later_s * 1000))
-        return AnsweredRequest(answer=answer, at_ms=at_ms, counts=counts)
+        return fetched, at_ms
 
-    async def _fetch(
-        self, context: PackContext, permit: HostPermit, room: AllowedSize
-    ) -> tuple[Response | Failure, Mapping[str, int]]:
+    async def _fetch(self, context: PackContext, permit: HostPermit, room: AllowedSize) -> _Answer:
         crawl, target, counts = context.crawl, permit.target, {}
         identity = self._identity(context, host_of(target.url))
         headers = identity.headers
         if crawl.cookies:
-            headers = await self._jars().headers(crawl.id, target.url, headers)
+            headers = await self._jars.headers(crawl.id, target.url, headers)
         accept = _ALL_TYPES if crawl.bodies is Bodies.ALL else HTML_TYPES
         sitemap, paced = target.kind is TargetKind.SITEMAP, crawl.delay_ms > 0
         request = Request(
@@ -394,18 +382,17 @@ class PackFetcher:
             if answer.truncated and room.cut:
                 counts[f"cut.{Reason.BYTES}"] = 1
             if crawl.cookies and answer.cookies:
-                refused = await self._jars().store(crawl.id, target.url, answer.cookies)
+                refused = await self._jars.store(crawl.id, target.url, answer.cookies)
                 if refused:
                     counts["cookies.refused"] = refused
         return answer, counts
 
+    @cached_property
     def _jars(self) -> Cookies:
-        if self._cookies is None:
-            # Only crawls that keep cookies need this import.
-            from orbweaver.worker.cookies import Cookies
+        # Only crawls that keep cookies need this import.
+        from orbweaver.worker.cookies import Cookies
 
-            self._cookies = Cookies(hosts=self._hosts, clock=self._clock)
-        return self._cookies
+        return Cookies(hosts=self._hosts, clock=self._clock)
 
     async def _goes_on(self, context: PackContext) -> bool:
         """Return False if the crawl was stopped or its limits were edited while a URL waited."""
@@ -415,12 +402,7 @@ class PackFetcher:
             return True  # most crawls are unchanged since the pack read them
         if now is None or now.state is not State.RUNNING:
             return False
-        return (now.delay_ms, now.concurrency, now.rules, now.erased) == (
-            then.delay_ms,
-            then.concurrency,
-            then.rules,
-            then.erased,
-        )
+        return _LIMITS(now) == _LIMITS(then)
 
     def _defer(self, result: PackResult, targets: Iterable[Target], return_at_ms: int) -> None:
         result.add(*(self._deferred(target, return_at_ms) for target in targets))
@@ -434,11 +416,8 @@ class PackFetcher:
 
     def _semaphore(self, host: str, width: int, *, eased: bool = False) -> asyncio.Semaphore:
         """Return a host's semaphore of `width` permits. If `eased`, a slow host has fewer."""
-        known = self._asking.get((host, width, eased))
-        if known is None:
-            known = EasedSemaphore(self._health, host, width) if eased else asyncio.Semaphore(width)
-            self._asking[host, width, eased] = known
-        return known
+        new = EasedSemaphore(self._health, host, width) if eased else asyncio.Semaphore(width)
+        return self._asking.setdefault((host, width, eased), new)
 
 
 def _refused(target: Target, refused: Refused, reason: Reason) -> PageResult:

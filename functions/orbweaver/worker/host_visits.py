@@ -5,26 +5,16 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from orbweaver.budget.prices import second, wait_ms_most
 from orbweaver.frontier.pack_result import PackResult
-from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.politeness.pacer import Pacer, Turn
 from orbweaver.worker.pack_context import PackContext
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredRequest:
-    """The response to a request, the time of the request, and counts for the crawl."""
-
-    answer: Response | Failure
-    at_ms: int
-    counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +50,7 @@ class HostPermits:
     next_slot: Callable[[int], Awaitable[int | None]]
     # The visit holds this lock while it has slots or reserves them. Otherwise another visit could
     # acquire the host's semaphore, and then wait for slots with it.
-    reserving: asyncio.Lock | None
+    reserving: asyncio.Lock
     return_at_ms: int | None = None
     _is_locked: bool = field(default=False, init=False)
     _order: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -74,7 +64,7 @@ class HostPermits:
             yield permit
 
     async def _next(self, held: ExitStack) -> HostPermit | None:
-        if self.reserving is not None and not self._is_locked:
+        if not self._is_locked:
             self._is_locked = await self.reserving.acquire()
         await self.semaphore.acquire()
         held.callback(self.semaphore.release)
@@ -88,7 +78,7 @@ class HostPermits:
         return HostPermit(target=target, pacer=self.pacer, turn=turn, leave=held.close)
 
     def _unlock(self) -> None:
-        if self.reserving is not None and self._is_locked:
+        if self._is_locked:
             self.reserving.release()
         self._is_locked = False
 

@@ -183,15 +183,12 @@ class SeenStore:
         # After the budget was lowered, one counter shard may be used up while another has much
         # left.
         if crawl.shards == 1 or not crawl.quotas:
-            self._note_spent(crawl)
-        return [*others]
-
-    def _note_spent(self, crawl: Crawl) -> None:
-        self._spent[crawl.id, crawl.pages_max] = None
+            self._spent[crawl.id, crawl.pages_max] = None
         if len(self._spent) > CRAWLS_MAX:
             self._spent.pop(next(iter(self._spent)))
             self._spent_forgotten += 1
             _log.info("limits.forgotten", extra={"crawls": self._spent_forgotten})
+        return [*others]
 
     def visit_host(self, crawl: Crawl, host: str) -> HostClaims | None:
         """Return the claims of a host that a pack visits. None: memory is short."""
