@@ -22,10 +22,9 @@ from orbweaver.model.url import host_of
 
 # Links of a kind with at least this score are claimed at once.
 FRUITFUL = 0.5
-# Limits of pending URLs (scheduled, not requested yet) for kinds with few results: per kind, and
-# for all such kinds together. The limit per kind is one URL, because each response adds more
-# knowledge than all before. A URL without a response after ANSWERED_WITHIN other responses no
-# longer counts for the second limit.
+# Limits of pending URLs (scheduled, not requested yet) for kinds with few results: per kind (each
+# response adds more knowledge than all before), and for all such kinds together. A URL without a
+# response after ANSWERED_WITHIN other responses no longer counts for the second limit.
 UNTRIED_OUT, ALL_UNTRIED_OUT, ANSWERED_WITHIN = 1, 16, 40
 # Limits of pending URLs for kinds with enough results, as multiples of the kind's ended URLs.
 # OUT_TIMES is the usual multiple, because a kind can stop bringing new pages. SURE_TIMES applies
