@@ -82,6 +82,7 @@ plans = st.builds(
     canonical_only=st.booleans(),
     noindex_skipped=st.booleans(),
     bodies=st.sampled_from(Bodies),
+    status_only=st.booleans(),
     texts=st.booleans(),
     redacted=st.sampled_from([(), ("email",), ("email", "phone")]),
     cron=st.none() | st.sampled_from(["0 3 * * ? *", "0/10 8-18 ? * MON-FRI *"]),

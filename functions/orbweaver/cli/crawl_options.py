@@ -31,8 +31,10 @@ _ORDER = (
         "bytes_max",
         "nanodollars_max",
     ),
-    *("duration_max_s", "delay_ms", "concurrency", "include", "exclude", "bodies", "texts"),
+    *("duration_max_s", "delay_ms", "concurrency", "include", "exclude", "bodies"),
     *(
+        "status_only",
+        "texts",
         "links",
         "render",
         "redacted",

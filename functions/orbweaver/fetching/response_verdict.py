@@ -72,19 +72,25 @@ def judge(
     conditional: bool = False,
     any_type: bool = False,
     others_kept: bool = False,
+    status_only: bool = False,
 ) -> Verdict:
     """Decide what to do with the result of a request. `attempt` counts from 1.
 
     `conditional`: the request had a condition. `any_type`: bodies of any type are read, not only
-    pages. `others_kept`: bodies of other types count as fetched.
+    pages. `others_kept`: bodies of other types count as fetched. `status_only`: responses
+    have no body.
     """
     if conditional and isinstance(answer, Response) and answer.status == NOT_MODIFIED:
         return End(outcome=Outcome.UNCHANGED, reason=Reason.NOT_MODIFIED)
-    verdict = (
-        _judge_failure(answer)
-        if isinstance(answer, Failure)
-        else _judge_response(answer, now_ms, any_type=any_type, others_kept=others_kept)
-    )
+    verdict: Verdict
+    if isinstance(answer, Failure):
+        verdict = _judge_failure(answer)
+    elif status_only and SUCCESS_MIN <= answer.status < REDIRECT_MIN:
+        rule = rule_of(answer.status, answer.headers, None)
+        ok = End(outcome=Outcome.FETCHED, reason=Reason.OK)
+        verdict = ok if rule is None else _blocked_end(rule)
+    else:
+        verdict = _judge_response(answer, now_ms, any_type=any_type, others_kept=others_kept)
     if isinstance(verdict, Retry) and not verdict.block:
         return exhausted(verdict, attempt) or verdict
     return verdict

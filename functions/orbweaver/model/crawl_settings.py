@@ -309,6 +309,11 @@ class CrawlSettings:
         'too), or "off".',
         "--bodies  bodies to store: of HTML pages (default), of all responses, or none",
     )
+    status_only: bool = Setting(False, "records.status_only").as_field(
+        "Whether to request only the status of each URL: by HEAD, or by GET if the server refuses "
+        "HEAD.",
+        "--status-only  request only the status of each URL, by HEAD or else by GET; read no page",
+    )
     texts: bool = Setting(False, "records.text", editable=True).as_field(
         "Whether to store the main text of pages, as text and Markdown.",
         "--text  store the main text of pages, as text and Markdown",

@@ -38,7 +38,7 @@ class BodyBudget(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One GET, or a POST of `body`. `direct` bypasses proxies.
+    """One GET or HEAD, or a POST of `body`. `direct` bypasses proxies.
 
     Bodies are read only if their media type is in `accept`. Other responses end after the headers.
     `named` are the non-public origins to which a user allowed connections
@@ -54,6 +54,7 @@ class Request:
     condition: Condition | None = None
     headers: Headers = field(default=(), repr=False)
     direct: bool = False
+    head: bool = False
     body: bytes | None = None
     named: frozenset[str] = frozenset()
     room: BodyBudget | None = field(default=None, repr=False, compare=False)

@@ -24,7 +24,6 @@ from orbweaver.frontier.pack_result import PackResult, PageResult, Returning, no
 from orbweaver.frontier.resumption import REQUESTED_AGAIN
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_rules import by_delay
-from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure, Request, Response, received_of
 from orbweaver.model.named_origins import named_origins_for
@@ -33,7 +32,6 @@ from orbweaver.model.render_rules import concurrency_of, slots_of
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 from orbweaver.model.user_agent import Identity, identity_of
-from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
 from orbweaver.politeness.host_health import EasedSemaphore, HostHealth
 from orbweaver.politeness.host_schedule import delay_of, is_down
 from orbweaver.politeness.pacer import LAPSES_MAX, HostRequests, Pacer
@@ -50,6 +48,7 @@ from orbweaver.worker.host_visits import (
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext
 from orbweaver.worker.page_fault import FaultedPages, result_or_fault, results_or_fault
+from orbweaver.worker.page_outcome import asks_by_head, page_types
 from orbweaver.worker.response_handling import ResponseHandler
 from orbweaver.worker.shutdown import ShutdownSignal
 from orbweaver.worker.sitemap_handling import SITEMAP_TYPES, SITEMAPS_AT_ONCE, Sitemaps
@@ -63,7 +62,6 @@ if TYPE_CHECKING:
     from orbweaver.worker.render_lane import RenderLane
 
 _log = logging.getLogger(__name__)
-_ALL_TYPES = HTML_TYPES | {ANY_TYPE}
 # A response, and counts for the crawl.
 _Answer: TypeAlias = tuple[Response | Failure, Mapping[str, int]]
 HELD_MS = 2_000  # delay of URLs while packs with much content wait to be stored
@@ -354,14 +352,14 @@ class PackFetcher:
         headers = identity.headers
         if crawl.cookies:
             headers = await self._jars.headers(crawl.id, target.url, headers)
-        accept = _ALL_TYPES if crawl.bodies is Bodies.ALL else HTML_TYPES
         sitemap, paced = target.kind is TargetKind.SITEMAP, crawl.delay_ms > 0
         request = Request(
             url=target.url,
             user_agent=identity.agent,
             headers=headers,
             direct=not crawl.proxied,
-            accept=SITEMAP_TYPES if sitemap else accept,
+            head=asks_by_head(crawl, target),
+            accept=SITEMAP_TYPES if sitemap else page_types(crawl),
             body_bytes_max=room.most,
             room=room if crawl.bytes_max is not None else None,
             total_s=self._settings.fetching.fetch_total_s,

@@ -15,15 +15,19 @@ from orbweaver.fetching.response_verdict import End, Read, Redirect, Retry, Verd
 from orbweaver.frontier.admission import LIFTABLE, admit_redirect, leaves_scope, link_target
 from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import FoundLinks, Returning
+from orbweaver.model.backoff import ATTEMPTS_FEW, ATTEMPTS_MAX
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.render_rules import RenderWhy
-from orbweaver.model.target import Target
+from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.url import Bounds, canonicalize, resolved
 from orbweaver.parsing.page import Page
+from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
 from orbweaver.worker.page_reading import PageReading
 
+_ALL_TYPES = HTML_TYPES | {ANY_TYPE}
 RELOADS_MAX = 2  # limit for a URL that redirects to itself and sets a cookie
 
 
@@ -61,7 +65,10 @@ def outcome_of(
     answer, verdict = answered.answer, answered.verdict
     match verdict:
         case Retry():
-            ended = answers.exhausted(verdict, target.attempt)
+            # HEAD, then GET: a check of a status is not worth more requests.
+            is_last = crawl.status_only and target.attempt >= ATTEMPTS_FEW
+            attempt = ATTEMPTS_MAX if is_last else target.attempt
+            ended = answers.exhausted(verdict, attempt)
             return verdict if ended is None else UrlEnd(end=ended)
         case Redirect(location=location):
             if crawl.cookies and answers.sets_cookies(answer):
@@ -77,9 +84,33 @@ def outcome_of(
                 return verdict
             return _page_end(crawl, target, reading, page, verdict.reason, bounds, repeated)
         case End():
-            return UrlEnd(end=verdict)
+            return _get_after_head(crawl, target, answer, verdict) or UrlEnd(end=verdict)
         case _:
             assert_never(verdict)
+
+
+def asks_by_head(crawl: Crawl, target: Target) -> bool:
+    """Return whether this attempt is a HEAD request. All further attempts are GET requests."""
+    return crawl.status_only and target.kind is TargetKind.PAGE and target.attempt == 1
+
+
+def page_types(crawl: Crawl) -> frozenset[str]:
+    """Return the media types of bodies to read."""
+    if crawl.status_only:
+        return frozenset()
+    return _ALL_TYPES if crawl.bodies is Bodies.ALL else HTML_TYPES
+
+
+def _get_after_head(
+    crawl: Crawl, target: Target, answer: Response | Failure, end: End
+) -> Returning | None:
+    """Return a GET request if the server refused HEAD, which many servers do. None: it did not."""
+    if end.outcome is not Outcome.FAILED or not asks_by_head(crawl, target):
+        return None
+    if isinstance(answer, Failure) and answer.reason is not Reason.PROTOCOL:
+        return None
+    again = next_attempt(target, answers.failure_of(answer))
+    return Returning(target=again, delay_s=0, why="retries")
 
 
 def _page_end(

@@ -104,13 +104,14 @@ class ResponseHandler:
             conditional=condition_of(context.crawl, target, before) is not None,
             any_type=target.kind is TargetKind.SITEMAP,
             others_kept=context.crawl.bodies is Bodies.ALL,
+            status_only=context.crawl.status_only,
         )
         if isinstance(verdict, answers.Retry) and verdict.block:
             # The block comes first and is never interrupted: other workers need it even if this
             # worker ends.
             await to_its_end(self._health.back_off(host, verdict.retry_after_s, at_ms))
         given: Answered | PageResult = Answered(answer, verdict)
-        if isinstance(answer, Response) and _is_to_be_read(verdict, target):
+        if isinstance(answer, Response) and _is_to_be_read(verdict, target, answer):
             given = await self._given(context, target, verdict, answer, at_ms)
         if isinstance(given, PageResult):
             await self._note(target, answer, verdict, turn)
@@ -298,7 +299,9 @@ def _links(read: PageReading) -> int:
     return 0 if read.page is None else len(read.page.links)
 
 
-def _is_to_be_read(verdict: Verdict, target: Target) -> bool:
+def _is_to_be_read(verdict: Verdict, target: Target, answer: Response) -> bool:
+    if answer.body is None:
+        return False
     if isinstance(verdict, answers.Read):
         return target.kind is TargetKind.PAGE
     return isinstance(verdict, answers.End) and verdict.outcome is Outcome.FETCHED

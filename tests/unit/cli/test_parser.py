@@ -44,7 +44,7 @@ def test_every_option_of_crawl_reaches_plan() -> None:
         *("--cookies", "--proxies", "no", "--window", "0s", "--strip-parameter", "ref"),
         *("--keep-parameters", "--canonical", "--noindex", "skip", "--bodies", "all", "--text"),
         *("--links", "--redact", "phone", "--redact", "email", "--render", "auto"),
-        "--screenshot",
+        *("--screenshot", "--status-only"),
     ]
     parts = crawl_options.given(parse(["crawl", URL, *line]))
     assert parts == {
@@ -77,6 +77,7 @@ def test_every_option_of_crawl_reaches_plan() -> None:
         "canonical_only": True,
         "noindex_skipped": True,
         "bodies": Bodies.ALL,
+        "status_only": True,
         "texts": True,
         "links": True,
         "redacted": ("email", "phone"),

@@ -35,6 +35,7 @@ DOCUMENT: dict[str, Any] = {
     "dedup": {"window": 0, "strip_parameters": ["ref"], "keep_parameters": True},
     "records": {
         "canonical": True,
+        "status_only": True,
         "noindex": "skip",
         "bodies": "all",
         "text": True,

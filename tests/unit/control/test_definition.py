@@ -63,6 +63,7 @@ PLAN = CrawlSpec(
     canonical_only=True,
     noindex_skipped=True,
     bodies=Bodies.ALL,
+    status_only=True,
     texts=True,
     links=True,
     redacted=("email", "phone"),

@@ -57,6 +57,12 @@ def test_answer_gives_verdict(
     assert judge(answer, attempt=1, now_ms=NOW_MS) == verdict
 
 
+def test_status_only_response_without_body_is_fetched() -> None:
+    answer = Response(status=200, headers={"content-type": "image/png"}, body=None)
+    verdict = judge(answer, attempt=1, now_ms=NOW_MS, status_only=True)
+    assert verdict == End(outcome=Outcome.FETCHED, reason=Reason.OK)
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirect_leads_to_location(status: int) -> None:
     """The location is used unchanged (case 41)."""

@@ -6,14 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.fetching.response_verdict import End, Read, Redirect, Retry, Verdict
+from orbweaver.fetching.response_verdict import End, Read, Redirect, Retry, Verdict, judge
 from orbweaver.frontier.pack_result import Returning
-from orbweaver.model.http_exchange import Response
+from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.target import Target
 from orbweaver.model.url import DEFAULT_BOUNDS
 from orbweaver.parsing.page import parse
-from orbweaver.worker.page_outcome import RELOADS_MAX, Answered, UrlEnd, UrlOutcome, outcome_of
+from orbweaver.worker.page_outcome import (
+    RELOADS_MAX,
+    Answered,
+    UrlEnd,
+    UrlOutcome,
+    asks_by_head,
+    outcome_of,
+)
 from orbweaver.worker.page_reading import PageReading
 from tests.unit.stage import CRAWL, SITE
 
@@ -67,6 +74,35 @@ def test_outcome_of_repeated_page_follows_no_links(repeated: bool, reason: Reaso
 def test_outcome_of_first_failed_attempt_is_retry() -> None:
     retry = Retry(reason=Reason.TIMEOUT, error="slow")
     assert decided(Answered(SETTING, retry)) == retry
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "attempts"),
+    [
+        (Response(status=404, headers={}, body=None), Reason.HTTP_CLIENT_ERROR, 2),
+        (Response(status=405, headers={}, body=None), Reason.HTTP_CLIENT_ERROR, 2),
+        (Response(status=403, headers={}, body=None), Reason.FORBIDDEN, 2),
+        (Response(status=429, headers={}, body=None), Reason.BLOCKED, 2),
+        (Response(status=501, headers={}, body=None), Reason.HTTP_SERVER_ERROR, 2),
+        (Failure(reason=Reason.PROTOCOL, detail="surplus"), Reason.PROTOCOL, 2),
+        (Failure(reason=Reason.TIMEOUT, detail="slow"), Reason.TIMEOUT, 2),
+        (Failure(reason=Reason.TLS, detail="expired"), Reason.TLS, 1),
+    ],
+)
+def test_status_only_url_fails_after_one_get(
+    answer: Response | Failure, reason: Reason, attempts: int
+) -> None:
+    crawl = replace(CRAWL, status_only=True)
+    for attempt in range(1, 4):
+        target = replace(PAGE, attempt=attempt)
+        assert asks_by_head(crawl, target) is (attempt == 1)
+        verdict = judge(answer, attempt=attempt, now_ms=0, status_only=True)
+        given = Answered(answer, verdict)
+        ended = outcome_of(crawl, target, given, repeated=False, bounds=DEFAULT_BOUNDS)
+        if isinstance(ended, UrlEnd):
+            assert (attempt, ended.end.reason) == (attempts, reason)
+            return
+    pytest.fail("the URL does not end")
 
 
 def test_outcome_of_read_without_page_is_sitemap_to_read() -> None:

@@ -1,4 +1,4 @@
-"""HTTP client on aiohttp: sends one GET or POST and returns a response or a failure.
+"""HTTP client on aiohttp: sends one GET, HEAD or POST and returns a response or a failure.
 
 It follows no redirects, stores no cookies, ignores proxy variables and `.netrc`, and always
 verifies certificates. One container has one client, whose session is reused by later invocations.
@@ -214,7 +214,7 @@ class HttpFetcher:
     ) -> Response:
         session = await self._session_here()
         async with session.request(
-            "GET" if request.body is None else "POST",
+            "HEAD" if request.head else "GET" if request.body is None else "POST",
             url,
             data=request.body,
             headers=heads.request_headers(request, url, proxy),
@@ -227,7 +227,8 @@ class HttpFetcher:
             # From sending the request to the head of the response, so that it measures the server.
             latency_ms = _ms_since(attempt.sent_s or time.monotonic())
             headers, headers_cut = heads.response_headers(answer.raw_headers)
-            if attempt.reused and not bodies.framed(headers) and answer.status not in _BODILESS:
+            bodiless = request.head or answer.status in _BODILESS
+            if attempt.reused and not bodies.framed(headers) and not bodiless:
                 answer.close()
                 raise SurplusError("an answer without an end on a used connection")
             attempt.watch(answer.content)

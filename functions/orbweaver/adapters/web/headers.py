@@ -77,7 +77,7 @@ def connecting(request: Request, proxy: Proxy | None) -> dict[str, str] | None:
 
 def is_body_wanted(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
     """Whether the body of a response must be read."""
-    if not SUCCESS_MIN <= status < REDIRECT_MIN:
+    if not accept or not SUCCESS_MIN <= status < REDIRECT_MIN:
         return False
     kind = declared_in(headers)
     if not kind or ANY_TYPE in accept or kind in accept:
