@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import PageResult, Returning
-from orbweaver.model.backoff import backoff_s
+from orbweaver.model.backoff import ATTEMPTS_FEW, backoff_s
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, robots_attempts_max
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Clock
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Maximum length of the reason in a retry's message.
 FAILED_CHARS_MAX = 60
+# Failures of robots.txt that every URL of its host has. They are the status of the URL.
+_OF_HOST = (Reason.DNS_UNKNOWN, Reason.TLS)
 
 
 class Unvisited:
@@ -49,7 +51,14 @@ class Unvisited:
     def retry_robots(
         self, context: PackContext, target: Target, unreachable: RobotsUnreachable
     ) -> PageResult:
-        if target.attempt >= robots_attempts_max(unreachable.reason):
+        attempts, reason = robots_attempts_max(unreachable.reason), None
+        if context.crawl.status_only:
+            attempts = min(attempts, ATTEMPTS_FEW)
+            reason = next((one for one in _OF_HOST if one == unreachable.reason), None)
+        if target.attempt >= attempts and reason is not None:
+            end = End(outcome=Outcome.FAILED, reason=reason, error=unreachable.detail)
+            return self._ended(context, target, end)
+        if target.attempt >= attempts:
             end = End(
                 outcome=Outcome.SKIPPED,
                 reason=Reason.ROBOTS_UNREACHABLE,
