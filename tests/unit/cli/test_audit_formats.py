@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 HOSTILE = 'https://a.example/"><script>\x00\x1b[2J'
 
 
-def finding(url: str, status: FindingStatus = FindingStatus.NEW, **more: str) -> Finding:
-    given: dict[str, str | None] = {"target": None, "detail": None}
-    return Finding(url=url, status=status, **given | more)
+def finding(
+    url: str,
+    status: FindingStatus = FindingStatus.NEW,
+    target: str | None = None,
+    detail: str | None = None,
+) -> Finding:
+    return Finding(url=url, status=status, target=target, detail=detail)
 
 
 def result(name: str, *findings: Finding, why_not: str | None = None) -> CheckResult:

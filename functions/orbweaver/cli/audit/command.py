@@ -48,7 +48,7 @@ def audit(arguments: Namespace, around: CliContext) -> int:
     render: Callable[[AuditReport], str] = import_module(f"orbweaver.cli.audit.{name}").render
     with TemporaryDirectory(prefix="orbweaver-") as folder:
         report = _audited(arguments, around, selected, Path(folder), arguments.limit or shown)
-    _write(render(report), arguments.out, around)
+    write_report(render(report), arguments.out, around)
     if arguments.out is not None or arguments.format != "text":
         around.note(_summary(report))
     return FAILED if arguments.fail_on is not None and report.fails(arguments.fail_on) else OK
@@ -100,7 +100,8 @@ def _exports(
     return found, tables.exports_in(around.folder / since, Path(since), None)
 
 
-def _write(body: str, out: Path | None, around: CliContext) -> None:
+def write_report(body: str, out: Path | None, around: CliContext) -> None:
+    """Write a report to a file, or to the standard output. Raises WriteError."""
     if out is None:
         around.write(body)
         return

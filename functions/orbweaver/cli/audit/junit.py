@@ -22,7 +22,7 @@ def render(report: AuditReport) -> str:
     failures = sum(map(_is_failure, report.results))
     tests, skipped = str(len(report.results)), str(len(report.not_run))
     counts = {"tests": tests, "failures": str(failures), "errors": "0"}
-    root = Element("testsuites", {"name": "orbweaver audit", **counts})
+    root = Element("testsuites", {"name": report.tool, **counts})
     suite = SubElement(root, "testsuite", {"name": report.crawl, "skipped": skipped, **counts})
     properties = SubElement(suite, "properties")
     for one in report.unjudged:

@@ -61,4 +61,6 @@ def line_of(finding: Finding) -> str:
     mark = MARKS.get(finding.status, "")
     target = f" -> {text.cut(finding.target, URL_CHARS_MAX)}" if finding.target else ""
     detail = f" ({text.cut(finding.detail, DETAIL_CHARS_MAX)})" if finding.detail else ""
-    return f"{mark}{text.cut(finding.url, URL_CHARS_MAX)}{target}{detail}"
+    page = text.cut(finding.url, URL_CHARS_MAX)
+    line = "" if finding.line is None else f":{finding.line}"
+    return f"{mark}{page}{line}{target}{detail}"

@@ -36,12 +36,16 @@ FAULTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A fault. `url` is the page to fix, `target` another URL that is involved."""
+    """A fault. `url` is the page to fix, `target` another URL that is involved.
+
+    `line` is set for a page that is a file. Then `url` is its path.
+    """
 
     url: str
     target: str | None
     detail: str | None
     status: FindingStatus
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,7 @@ class AuditReport:
     """An audit of a crawl. `since` is the earlier run, `outcomes` counts the URLs by outcome.
 
     `earlier_runs` are the exported earlier runs of the same name, newest first.
+    `tool` is the command that made the report.
     """
 
     crawl: str
@@ -85,6 +90,7 @@ class AuditReport:
     results: tuple[CheckResult, ...]
     unjudged: tuple[Unjudged, ...]
     earlier_runs: tuple[str, ...] = ()
+    tool: str = "orbweaver audit"
 
     @property
     def urls(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 from typing import Any
+from urllib.parse import quote
 
 from orbweaver import __version__
 from orbweaver.cli.audit.catalog import Check, Severity
@@ -35,13 +36,13 @@ def render(report: AuditReport) -> str:
     run = {
         "tool": {
             "driver": {
-                "name": "orbweaver audit",
+                "name": report.tool,
                 "version": __version__,
                 "semanticVersion": __version__,
                 "rules": [_rule(check) for check in rules],
             }
         },
-        "automationDetails": {"id": f"orbweaver-audit/{report.crawl}"},
+        "automationDetails": {"id": f"{report.tool.replace(' ', '-')}/{report.crawl}"},
         "invocations": [
             {
                 "executionSuccessful": True,
@@ -81,7 +82,7 @@ def _result(one: CheckResult, place: int, finding: Finding) -> dict[str, Any]:
         "ruleIndex": place,
         "level": LEVELS[check.severity],
         "message": {"text": " ".join(part for part in parts if part)},
-        "locations": _locations(finding.url),
+        "locations": _places(finding),
         "partialFingerprints": {"orbweaver/v1": sha256(identity.encode()).hexdigest()},
     }
     if related := _locations(finding.target):
@@ -89,6 +90,14 @@ def _result(one: CheckResult, place: int, finding: Finding) -> dict[str, Any]:
     if (state := STATES.get(finding.status)) is not None:
         result["baselineState"] = state
     return result
+
+
+def _places(finding: Finding) -> list[dict[str, Any]]:
+    """Return the location of the page to fix: a URL, or a line of a file."""
+    if finding.line is None:
+        return _locations(finding.url)
+    place = {"artifactLocation": {"uri": quote(finding.url)}, "region": {"startLine": finding.line}}
+    return [{"physicalLocation": place}]
 
 
 def _locations(url: str | None) -> list[dict[str, Any]]:
