@@ -153,6 +153,15 @@ def add_request(parser: Any) -> None:
         _BY_NAME[name].add(parser.add_argument)
 
 
+def add_check(parser: Any) -> None:
+    """Add the options that also apply to a check of links."""
+    names = ("exclude", "depth_max", "pages_max", "delay_ms", "concurrency", "obey_robots")
+    for name in (*names, "user_agents", "headers"):
+        _BY_NAME[name].add(parser.add_argument)
+    limit = "maximum time for the requests to other URLs (10m)"
+    parser.add_argument("--duration", type=option_types.duration_s, metavar="TIME", help=limit)
+
+
 def add_links(parser: Any) -> None:
     _BY_NAME["scope"].add(parser.add_argument, "host")
     for name in ("strip_parameters", "keep_parameters"):

@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 MEANS: Mapping[int, str] = {
     OK: "done",
-    FAILED: "a check failed (`--fail-above`, `--fail-on`, an invalid item), or the answer to a "
+    FAILED: "a check failed (`--fail-above`, `--fail-on`, an invalid item, a broken link), or the answer to a "
     "question was no",
     USAGE: "the options, arguments or an input file are wrong",
     UNREACHABLE: "the stack or the store cannot be reached",

@@ -66,6 +66,7 @@ _COMMANDS = (
     ("query", "query.command", "query exports with SQL, in a folder or of a stack (--target)"),
     ("audit", "audit.command", "check exported pages and links for faults of the site"),
     ("generate", "generate.command", "write sitemap.xml or llms.txt from exported pages"),
+    ("check-links", "check_links.command", "check the links of a site or of a folder of files"),
     ("deliver", "commands.deliver", "deliver an existing export again"),
     ("local", "commands.steer", "manage the stack on this machine: up, down, status"),
     (

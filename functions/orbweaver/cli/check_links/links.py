@@ -1,0 +1,60 @@
+"""Links that a check has found, and the pages that contain them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from orbweaver.parsing.link_rows import INVALID
+
+# A form can do something when it is sent. An entry of a sitemap and a redirect are on no page.
+UNCHECKED = frozenset({"form", "sitemap", "redirect"})
+# Decisions of a crawl that leaves out a URL because of a limit.
+LEFT_OUT = frozenset({"waiting", "budget", "dollars", "closed", "depth", "cut"})
+
+
+class Link(NamedTuple):
+    """A target URL, with the fragment behind it."""
+
+    target: str
+    fragment: str | None = None
+
+    def __str__(self) -> str:
+        return self.target if self.fragment is None else f"{self.target}#{self.fragment}"
+
+
+@dataclass(slots=True)
+class LinkIndex:
+    """Links with the names of their pages, in order. `invalid` are references without a URL."""
+
+    pages: int = 0
+    # Number of links on pages with more links than a crawl stores.
+    cut: int = 0
+    found: defaultdict[Link, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
+    invalid: defaultdict[str, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
+    # Targets that a limit of the crawl leaves out.
+    left_out: set[str] = field(default_factory=set)
+    excludes: Callable[[str], bool] = field(default=lambda _: False)
+
+    def add(self, page: str, row: Mapping[str, Any]) -> None:
+        """Add a row of the table `links`."""
+        target, kind, decision = row["target_url"], row["kind"], row["decision"]
+        link = Link(target, row.get("fragment"))
+        if kind in UNCHECKED or self.excludes(str(link)):
+            return
+        if decision == INVALID:
+            self.invalid[target][page] = None
+            return
+        if decision in LEFT_OUT:
+            self.left_out.add(target)
+        self.found[link][page] = None
+
+    def keep(self, is_kept: Callable[[str], bool]) -> None:
+        """Remove the links to other targets."""
+        for link in [link for link in self.found if not is_kept(link.target)]:
+            del self.found[link]
+
+    def targets(self) -> list[str]:
+        return [*dict.fromkeys(link.target for link in self.found)]

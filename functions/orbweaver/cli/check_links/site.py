@@ -1,0 +1,146 @@
+"""Check a site: an ordinary crawl that stores links and bodies, then the status of other URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orbweaver.cli import text
+from orbweaver.cli.causes import code_of
+from orbweaver.cli.check_links.context import CheckContext, StatusResults
+from orbweaver.cli.check_links.fragments import Anchors
+from orbweaver.cli.check_links.links import LinkIndex
+from orbweaver.cli.check_links.report import Results
+from orbweaver.cli.check_links.statuses import NAME, run_crawl
+from orbweaver.cli.check_links.verdict import LEFT_OUT, judge, last_url, unverified
+from orbweaver.cli.commands.crawl import checked
+from orbweaver.cli.exit_codes import PageError
+from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.control.spec_checks import name_of
+from orbweaver.frontier import warc
+from orbweaver.frontier.link_table import read_links, table_rows
+from orbweaver.frontier.retrying import closing
+from orbweaver.model.cuts import parts_of
+from orbweaver.model.named_origins import non_public_origin_of
+from orbweaver.model.url import host_of
+from orbweaver.parsing.page import as_utf8
+
+if TYPE_CHECKING:
+    from orbweaver.cli.session import Session
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+    from orbweaver.model.ports import Files
+
+NAME_CHARS_MAX = 80
+
+
+async def check_site(url: str, context: CheckContext) -> Results:
+    """Check the links of a site. Raises PageError if its first page cannot be read."""
+    around, plan = context.around, _plan(url, context.options)
+    seed = checked(plan, around).seeds[0]
+    if around.reach is not None and (why := await around.reach(seed)):
+        raise _nothing(url, why.detail, why.reason)
+    index = LinkIndex(excludes=context.excludes)
+    async with context.session() as session:
+        view = await run_crawl(session, plan, context.display())
+        records = await _read(session, view.crawl, index)
+        if not index.pages:
+            first = judge(seed, records)
+            raise _nothing(url, first.detail or "it is no HTML page", first.reason)
+        results = await _judged(session, context, index, records, seed)
+        wanted = results.wanted_fragments()
+        for page, record in records.items():
+            anchors = await _anchors(session, record)
+            if anchors is not None:
+                results.add_anchors(page, page, anchors, wanted.get(page, ()))
+    return results
+
+
+def _nothing(url: str, why: str, reason: str) -> PageError:
+    said = f"nothing could be checked: {text.clean(url)}: {text.clean(why)}"
+    return PageError(said, code_of(reason))
+
+
+def _plan(url: str, given: Mapping[str, Any]) -> CrawlSpec:
+    # A name of its own, because other crawls of the site must not skip the pages of a check.
+    name = f"{NAME}-{name_of(url)}"[:NAME_CHARS_MAX].rstrip("-")
+    options = {key: value for key, value in given.items() if key != "duration_max_s"}
+    return replace(CrawlSpec(seeds=(url,), name=name, links=True, window_s=0), **options)
+
+
+async def _judged(
+    session: Session,
+    context: CheckContext,
+    index: LinkIndex,
+    records: Mapping[str, PageRecord],
+    seed: str,
+) -> Results:
+    """Judge the links. URLs that the crawl did not request get a status check."""
+    hosts = {host_of(record.url) for record in records.values() if record.charset}
+    if not context.external:
+        index.keep(lambda target: host_of(target) in hosts)
+    ends = {target: last_url(target, records) for target in index.targets()}
+    left_out = {
+        target
+        for target, end in ends.items()
+        if target in index.left_out and host_of(end) in hosts and end not in records
+    }
+    asked = [
+        end
+        for target, end in ends.items()
+        if end not in records
+        and target not in left_out
+        and (context.external or host_of(end) in hosts)
+    ]
+    is_local = non_public_origin_of(seed) is not None
+    found = await context.statuses(session, asked, is_local=is_local)
+    found = StatusResults({**found.records, **records}, found.refused)
+    results = Results(index=index)
+    for target in ends:
+        is_left = target in left_out
+        results.verdicts[target] = (
+            unverified(target, LEFT_OUT) if is_left else found.verdict(target)
+        )
+    return results
+
+
+async def _read(session: Session, crawl: Crawl, index: LinkIndex) -> dict[str, PageRecord]:
+    """Add the stored links of a crawl to the index. Return its records by URL."""
+    records: dict[str, PageRecord] = {}
+    rows, files = session.control.pages(crawl), session.ports.files
+    async with closing(rows):
+        async for record in rows:
+            records[record.url] = record
+            if not record.charset:
+                continue
+            index.pages += 1
+            index.cut += dict(parts_of(record.cut)).get("link_rows", 0)
+            links = await _part(files, record, record.links_offset, record.links_length)
+            found = None if links is None else read_links(links, record.url)
+            for row in () if found is None else table_rows(found):
+                index.add(record.url, row)
+    return records
+
+
+async def _anchors(session: Session, record: PageRecord) -> Anchors | None:
+    """Return the anchors of a stored page. None: it is not stored, or comes from scripts."""
+    if not record.charset or record.needs_rendering:
+        return None
+    files = session.ports.files
+    body = await _part(files, record, record.body_offset, record.body_length)
+    try:
+        stored = None if body is None else warc.read(body).body()
+    except ValueError:
+        return None
+    if stored is None:
+        return None
+    return Anchors(as_utf8(stored, f"text/html; charset={record.charset}")[1])
+
+
+async def _part(
+    files: Files, record: PageRecord, offset: int | None, length: int | None
+) -> bytes | None:
+    if record.body_key is None or offset is None or length is None:
+        return None
+    return await files.cut(record.body_key, offset, length)

@@ -1,0 +1,113 @@
+"""Get the status of URLs: from earlier checks in the store, and by a crawl with --status-only."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from orbweaver.cli import text
+from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.control.spec_checks import SEEDS_MAX
+from orbweaver.frontier.retrying import closing
+from orbweaver.model.address_policy import verdict
+from orbweaver.model.crawl_settings import Bodies, Scope
+from orbweaver.model.errors import PortError
+from orbweaver.model.named_origins import LOCALHOST, non_public_origin_of, port_of
+from orbweaver.model.url import hostname_of
+
+if TYPE_CHECKING:
+    from orbweaver.cli.live.display import Display
+    from orbweaver.cli.session import Session
+    from orbweaver.control.progress.status import View
+    from orbweaver.model.crawl import Crawl
+    from orbweaver.model.page_record import PageRecord
+
+# All checks of a store share the results of this crawl.
+NAME = "check-links"
+DAY_S = 86_400
+
+
+async def run_crawl(session: Session, plan: CrawlSpec, display: Display) -> View:
+    """Run a crawl to its end. If the command is interrupted, the crawl is cancelled."""
+    begun = await session.control.start(plan, goes_on=False)
+    try:
+        return await session.watch(begun.id, display)
+    except asyncio.CancelledError:
+        with contextlib.suppress(PortError):
+            await session.control.cancel(begun.id)
+        raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusCheck:
+    """Requests the status of URLs. `plan` has the options of the user.
+
+    Results of earlier checks count for `cache_s`. `is_local`: the user named a server of this
+    machine, so links to its other servers may be requested.
+    """
+
+    session: Session
+    plan: CrawlSpec
+    display: Display
+    cache_s: int
+    is_local: bool
+
+    async def check(self, urls: Iterable[str]) -> dict[str, PageRecord]:
+        """Return the records of the URLs, and of the URLs to which they redirect."""
+        known = await self._earlier()
+        left = [url for url in dict.fromkeys(urls) if url not in known]
+        if left:
+            self.display.say(f"checking {text.plural(len(left), 'other URL')}")
+        for start in range(0, len(left), SEEDS_MAX):
+            plan = replace(self.plan, seeds=tuple(left[start : start + SEEDS_MAX]))
+            view = await run_crawl(self.session, plan, self.display)
+            known |= await self._records(view.crawl)
+        return known
+
+    def refused(self, urls: Iterable[str]) -> Iterator[str]:
+        """Yield the URLs with an address that only a user may name."""
+        allowed = self.session.settings.fetching.allowed
+        for url in urls:
+            if self.is_local or non_public_origin_of(url) is None:
+                continue
+            name = hostname_of(url).strip("[]")
+            address = "127.0.0.1" if name.rstrip(".").endswith(LOCALHOST) else name
+            if verdict(address, port_of(url), allowed, frozenset()) is not None:
+                yield url
+
+    async def _earlier(self) -> dict[str, PageRecord]:
+        since_ms = self.session.ports.clock.now_ms() - self.cache_s * 1000
+        known: dict[str, PageRecord] = {}
+        # Oldest first, so that newer results replace them. A check that still runs counts, too.
+        for run in reversed(await self.session.control.crawls()):
+            if run.name == NAME and run.ended_ms(since_ms) >= since_ms:
+                found = await self._records(run)
+                known |= {url: one for url, one in found.items() if one.fetched_at >= since_ms}
+        return known
+
+    async def _records(self, run: Crawl) -> Mapping[str, PageRecord]:
+        records = self.session.control.pages(run)
+        async with closing(records):
+            return {record.url: record async for record in records}
+
+
+def plan_of(given: Mapping[str, object]) -> CrawlSpec:
+    """Return the plan of a status check, without seeds. `given` are the options of the user."""
+    # Headers can be secret, and each URL here is a seed, so that its host would get them.
+    kept = {name: value for name, value in given.items() if name in _OPTIONS}
+    fixed = CrawlSpec(
+        name=NAME,
+        scope=Scope.ANY,
+        depth_max=0,
+        window_s=0,
+        sitemaps=False,
+        status_only=True,
+        bodies=Bodies.OFF,
+    )
+    return replace(fixed, **kept)  # type: ignore[arg-type] # options have the types of the fields
+
+
+_OPTIONS = ("delay_ms", "concurrency", "obey_robots", "user_agents", "duration_max_s")
