@@ -155,8 +155,10 @@ def add_request(parser: Any) -> None:
 
 def add_check(parser: Any) -> None:
     """Add the options that also apply to a check of links."""
-    names = ("exclude", "depth_max", "pages_max", "delay_ms", "concurrency", "obey_robots")
-    for name in (*names, "user_agents", "headers"):
+    left_out = "omit links that match this regular expression; may be repeated"
+    parser.add_argument("--exclude", action="append", default=[], metavar="RE", help=left_out)
+    names = ("depth_max", "pages_max", "delay_ms", "concurrency", "obey_robots", "user_agents")
+    for name in (*names, "headers"):
         _BY_NAME[name].add(parser.add_argument)
     limit = "maximum time for the requests to other URLs (10m)"
     parser.add_argument("--duration", type=option_types.duration_s, metavar="TIME", help=limit)

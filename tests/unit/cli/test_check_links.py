@@ -13,6 +13,7 @@ from orbweaver.cli.check_links.verdict import LinkState, judge
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import PageRecord
+from orbweaver.parsing.link_rows import ROWS_MAX
 from tests.unit.cli.conftest import USAGE
 
 if TYPE_CHECKING:
@@ -155,6 +156,18 @@ def test_markdown_links_are_checked_with_headings_as_anchors(desk: Desk, tmp_pat
 def test_excluded_links_and_fragments_are_omitted(desk: Desk, site: Path) -> None:
     report = checked(desk, f"{site}/guide/page.html --exclude . --no-external", OK)
     assert report["outcomes"] == {}
+
+
+def test_links_beyond_limit_of_page_are_counted(desk: Desk, tmp_path: Path) -> None:
+    links = "".join(
+        f'<a href="#{number}x" id="{number}x">x</a><a href=x.html?{number}>x</a>'
+        for number in range(ROWS_MAX + 1_500)
+    )
+    (tmp_path / "x.html").write_text(links)
+    report = checked(desk, "x.html", OK)
+    [unread] = report["unjudged"]
+    assert unread["reason"] == "links_cut"
+    assert unread["urls"] + sum(report["outcomes"].values()) == ROWS_MAX + 1_500
 
 
 @pytest.mark.parametrize(

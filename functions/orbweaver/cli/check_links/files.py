@@ -14,7 +14,7 @@ from orbweaver.cli.check_links.report import Results
 from orbweaver.cli.check_links.verdict import LinkState, Verdict
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.frontier.link_table import table_rows
-from orbweaver.model.cuts import column_text, parts_of
+from orbweaver.model.cuts import column_text
 from orbweaver.model.url import canonicalize
 
 
@@ -80,8 +80,7 @@ class FolderCheck:
             raise UsageError(f"{self.folder.name_of(path)}: {error.strerror}") from error
 
     def _add(self, index: LinkIndex, found: FilePage) -> Anchors:
-        index.pages += 1
-        index.cut += dict(parts_of(column_text(found.page.cut))).get("link_rows", 0)
+        index.add_page(column_text(found.page.cut))
         for row in () if found.page.rows is None else table_rows(found.page.rows):
             index.add(found.name, row)
         return Anchors(found.page.html)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from orbweaver.model.cuts import parts_of
 from orbweaver.parsing.link_rows import INVALID
 
 # A form can do something when it is sent. An entry of a sitemap and a redirect are on no page.
 UNCHECKED = frozenset({"form", "sitemap", "redirect"})
+# Reasons for links that were not read: a limit of a page, and content that comes from scripts.
+CUT, SCRIPTED = "links_cut", "needs_rendering"
 # Decisions of a crawl that leaves out a URL because of a limit.
 LEFT_OUT = frozenset({"waiting", "budget", "dollars", "closed", "depth", "cut"})
 
@@ -30,13 +33,19 @@ class LinkIndex:
     """Links with the names of their pages, in order. `invalid` are references without a URL."""
 
     pages: int = 0
-    # Number of links on pages with more links than a crawl stores.
-    cut: int = 0
+    # Numbers of links and pages that were not read, by reason.
+    unread: Counter[str] = field(default_factory=Counter)
     found: defaultdict[Link, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
     invalid: defaultdict[str, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
     # Targets that a limit of the crawl leaves out.
     left_out: set[str] = field(default_factory=set)
     excludes: Callable[[str], bool] = field(default=lambda _: False)
+
+    def add_page(self, cut: str | None, *, scripted: bool = False) -> None:
+        """Count a page. `cut` is the column of its record, `scripted`: scripts fill the page."""
+        self.pages += 1
+        self.unread[CUT] += dict(parts_of(cut)).get("link_rows", 0)
+        self.unread[SCRIPTED] += scripted
 
     def add(self, page: str, row: Mapping[str, Any]) -> None:
         """Add a row of the table `links`."""

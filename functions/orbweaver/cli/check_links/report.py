@@ -136,7 +136,7 @@ def report_of(
         pages=index.pages,
         outcomes=dict(outcomes),
         results=tuple(_result(check, by_check[check.name]) for check in CHECKS),
-        unjudged=tuple(_unjudged(reasons)),
+        unjudged=(*_unjudged(reasons), *_unread(index)),
     )
 
 
@@ -154,3 +154,9 @@ def _result(check: Check, findings: Iterable[Finding]) -> CheckResult:
 def _unjudged(reasons: Mapping[str, list[str]]) -> Iterator[Unjudged]:
     for reason, urls in sorted(reasons.items(), key=lambda one: (-len(one[1]), one[0])):
         yield Unjudged(reason=str(reason), means=means(reason), urls=len({*urls}), example=urls[0])
+
+
+def _unread(index: LinkIndex) -> Iterator[Unjudged]:
+    for reason, number in index.unread.items():
+        if number:
+            yield Unjudged(reason=reason, means=means(reason), urls=number, example=None)

@@ -21,7 +21,6 @@ from orbweaver.control.spec_checks import name_of
 from orbweaver.frontier import warc
 from orbweaver.frontier.link_table import read_links, table_rows
 from orbweaver.frontier.retrying import closing
-from orbweaver.model.cuts import parts_of
 from orbweaver.model.named_origins import non_public_origin_of
 from orbweaver.model.url import host_of
 from orbweaver.parsing.page import as_utf8
@@ -114,8 +113,7 @@ async def _read(session: Session, crawl: Crawl, index: LinkIndex) -> dict[str, P
             records[record.url] = record
             if not record.charset:
                 continue
-            index.pages += 1
-            index.cut += dict(parts_of(record.cut)).get("link_rows", 0)
+            index.add_page(record.cut, scripted=bool(record.needs_rendering))
             links = await _part(files, record, record.links_offset, record.links_length)
             found = None if links is None else read_links(links, record.url)
             for row in () if found is None else table_rows(found):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from orbweaver.cli.audit.judgement import JUDGED, meaning_of
+from orbweaver.cli.check_links.links import CUT, SCRIPTED
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 
@@ -21,6 +22,8 @@ NOT_REQUESTED, LEFT_OUT = "not_requested", "left_out"
 _MEANINGS = {
     NOT_REQUESTED: "no result within --duration; its host may have asked for a longer delay",
     LEFT_OUT: "a limit of the crawl left it out",
+    CUT: "links beyond the limit of links on a page, which are not read",
+    SCRIPTED: "pages that scripts fill, so that their links and anchors are not read",
     Reason.ADDRESS: "its address is not public, so a check of other pages does not request it",
     Reason.BLOCKED: "429, or a captcha or block page",
     Reason.HTTP_CLIENT_ERROR: "402, 405, 406 or 451",
