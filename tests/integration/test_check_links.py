@@ -43,6 +43,7 @@ def status(code: int, **headers: str) -> Answer:
     return Answer(status=code, headers=tuple(headers.items()))
 
 
+HOUR = Answer(status=429, headers=(("Retry-After", "3600"),))
 LIMITED = Answer(status=429, headers=(("Retry-After", "2"),))
 
 
@@ -78,6 +79,8 @@ CASES = [
     Case("limited", "/later", [LIMITED, OK], FINE),
     Case("limited", "/other", OK, FINE),
     Case("stubborn", "/never", LIMITED, UNVERIFIED, "HTTP 429"),
+    Case("busy", "/hour", HOUR, UNVERIFIED),
+    *(Case("busy", f"/hour/{number}", HOUR, UNVERIFIED) for number in range(4)),
     Case("slow", "/slow", Answer(delay_s=30), UNVERIFIED, "2 s"),
     Case("site", "/two", Answer(headers=HTML, body=b"<title>2</title><p id=there>"), FINE),
     Case("site", "/two#there", None, FINE),
@@ -175,6 +178,8 @@ def test_links_of_site_are_judged_by_answers_of_their_hosts(
         times = [record.at_ms for record in records]
         gaps = [later - earlier for earlier, later in pairwise(times)]
         assert min(gaps, default=DELAY_MS) >= DELAY_MS / 2, name
+    # A host that demands an hour gets no further request. One can be on its way already.
+    assert len(hosts["busy"].log.records()) <= len(["robots.txt", "/hour", "/hour/0"])
     [first, second] = [one for one in hosts["limited"].log.records() if one.path == "/later"]
     assert second.at_ms - first.at_ms >= 2_000
 

@@ -14,8 +14,8 @@ INTERRUPTED = 130
 
 MEANS: Mapping[int, str] = {
     OK: "done",
-    FAILED: "a check failed (`--fail-above`, `--fail-on`, an invalid item, a broken link), or the answer to a "
-    "question was no",
+    FAILED: "a check failed (`--fail-above`, `--fail-on`, an invalid item, a broken link), or the "
+    "answer to a question was no",
     USAGE: "the options, arguments or an input file are wrong",
     UNREACHABLE: "the stack or the store cannot be reached",
     NETWORK: "no page: hosts could not be reached (DNS, connection, time limit, proxy)",

@@ -341,7 +341,7 @@ def admit_target(crawl: Crawl, now_ms: int) -> Reason | None:
     """Return why the crawl must not request its claimed URLs at `now_ms`, or None."""
     if crawl.state in (State.STOPPING, State.FINISHED):
         return Reason.DURATION if crawl.stop is Stop.DURATION else Reason.CANCELLED
-    if not crawl.continuous and now_ms >= crawl.started_at_ms + crawl.duration_max_s * 1000:
+    if not crawl.continuous and now_ms >= crawl.deadline_ms:
         return Reason.DURATION
     return None
 

@@ -146,6 +146,11 @@ class Crawl(CrawlSettings):
     def removed_parameters(self) -> frozenset[str]:
         return TRACKING_PARAMETERS if self.tracking is None else frozenset(self.tracking)
 
+    @property
+    def deadline_ms(self) -> int:
+        """Time after which the crawl requests nothing, unless it is continuous."""
+        return self.started_at_ms + self.duration_max_s * 1000
+
     def ended_ms(self, at_ms: int) -> int:
         return at_ms if self.finished_at_ms is None else self.finished_at_ms
 

@@ -178,12 +178,12 @@ class PackFetcher:
                 await self._jars.load(visit.context.crawl.id, f"{visit.host}/")
             # If the worker must end, all remaining URLs are requeued at once.
             if await self._ending.run_until_end(self._fetch_host(visit, targets)):
-                self._defer(visit.result, _unended(visit, targets), self._clock.now_ms())
+                self._defer(visit, _unended(visit, targets), self._clock.now_ms())
         except* Transient as trouble:
             left = _unended(visit, targets)
             told = {"host": visit.host, "urls": len(left), "error": str(trouble.exceptions[0])}
             _log.warning("host.out_of_reach", extra=told)
-            self._defer(visit.result, left, self._clock.now_ms() + TROUBLE_MS)
+            self._defer(visit, left, self._clock.now_ms() + TROUBLE_MS)
         if visit.context.host_done is not None:
             await visit.context.host_done(visit.host)
 
@@ -203,7 +203,7 @@ class PackFetcher:
                     result.add(*ended.pages)
                     return
                 case Deferred() as deferred:
-                    self._defer(result, targets, deferred.return_at_ms)
+                    self._defer(visit, targets, deferred.return_at_ms)
                     return
                 case RobotsUnreachable() as unreachable:
                     retry = partial(self._unvisited.retry_robots, context, unreachable=unreachable)
@@ -218,7 +218,7 @@ class PackFetcher:
                 await asyncio.sleep(0)  # checking the previous URLs may have blocked the event loop
             return_at_ms = await self._judge(visit, targets[first : first + size], robots)
             if return_at_ms is not None:
-                self._defer(result, targets[first + size :], return_at_ms)
+                self._defer(visit, targets[first + size :], return_at_ms)
                 break
         if robots is not None:
             result.add_links(
@@ -282,7 +282,7 @@ class PackFetcher:
             async with aclosing(permits), asyncio.TaskGroup() as group:
                 for _ in targets:
                     group.create_task(self._request_next(visit, permits))
-        self._defer(visit.result, permits.queue, permits.return_at_ms or self._clock.now_ms())
+        self._defer(visit, permits.queue, permits.return_at_ms or self._clock.now_ms())
         return permits.return_at_ms
 
     async def _next_slot(self, context: PackContext, pacer: Pacer, urls: int) -> int | None:
@@ -402,8 +402,12 @@ class PackFetcher:
             return False
         return _LIMITS(now) == _LIMITS(then)
 
-    def _defer(self, result: PackResult, targets: Iterable[Target], return_at_ms: int) -> None:
-        result.add(*(self._deferred(target, return_at_ms) for target in targets))
+    def _defer(self, visit: HostVisit, targets: Iterable[Target], return_at_ms: int) -> None:
+        crawl = visit.context.crawl
+        if crawl.status_only and return_at_ms > crawl.deadline_ms:
+            visit.result.add(*(not_requested(target, Reason.DURATION) for target in targets))
+            return
+        visit.result.add(*(self._deferred(target, return_at_ms) for target in targets))
 
     def _deferred(self, target: Target, return_at_ms: int) -> PageResult:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000

@@ -50,6 +50,7 @@ from orbweaver.worker.shutdown import to_its_end
 from orbweaver.worker.sitemap_handling import Sitemaps
 
 if TYPE_CHECKING:
+    from orbweaver.model.crawl import Crawl
     from orbweaver.worker.page_rendering import PageRendering
     from orbweaver.worker.ports import WorkerPorts
     from orbweaver.worker.render_lane import RenderLane
@@ -122,7 +123,11 @@ class ResponseHandler:
             case Returning() as again:
                 return PageResult(end=again)
             case answers.Retry() as retry:
-                return await self._retry(target, retry, given.answer)
+                again = await self._retry(target, retry, given.answer)
+                if not _is_too_late(context.crawl, again, self._clock.now_ms()):
+                    return PageResult(end=again)
+                end = answers.End(outcome=Outcome.FAILED, reason=retry.reason, error=retry.error)
+                return await self._end(context, target, UrlEnd(end=end), given, at_ms)
             case answers.Read() as read:
                 return await self._sitemaps.read(context, target, read, given.answer, at_ms)
             case UrlEnd() as ended:
@@ -266,15 +271,14 @@ class ResponseHandler:
         self._kinds.learn(context.crawl, record, digest, redirected=target.hops > 0)
         return context.ended(target, record, kept, found, given.counts)
 
-    async def _retry(self, target: Target, retry: Retry, answer: Response | Failure) -> PageResult:
+    async def _retry(self, target: Target, retry: Retry, answer: Response | Failure) -> Returning:
         host = host_of(target.url)
         base_s = self._settings.fetching.retry_base_s
         delay_s = self._health.backoff_s(host, retry.reason, target.attempt, base_s)
         blocked_s = await self._health.blocked_s(host)
         delay_s = blocked_s if retry.block else max(delay_s, blocked_s)
         again = next_attempt(target, answers.failure_of(answer))
-        end = Returning(target=again, delay_s=delay_s, why="retries")
-        return PageResult(end=end)
+        return Returning(target=again, delay_s=delay_s, why="retries")
 
     async def _note(
         self, target: Target, answer: Response | Failure, verdict: Verdict, turn: Turn
@@ -305,6 +309,11 @@ def _is_to_be_read(verdict: Verdict, target: Target, answer: Response) -> bool:
     if isinstance(verdict, answers.Read):
         return target.kind is TargetKind.PAGE
     return isinstance(verdict, answers.End) and verdict.outcome is Outcome.FETCHED
+
+
+def _is_too_late(crawl: Crawl, again: Returning, now_ms: int) -> bool:
+    """Return whether a retry would begin after the end of a crawl that only needs the status."""
+    return crawl.status_only and now_ms + again.delay_s * 1000 > crawl.deadline_ms
 
 
 def _busy(target: Target) -> PageResult:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
+from orbweaver.control.crawl_control import CLOSE_AT_ONCE_S
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.spec_checks import SEEDS_MAX
 from orbweaver.frontier.retrying import closing
@@ -28,12 +29,21 @@ if TYPE_CHECKING:
 # All checks of a store share the results of this crawl.
 NAME = "check-links"
 DAY_S = 86_400
+# Time for requests that began before the end of a crawl.
+GRACE_S = 5
 
 
 async def run_crawl(session: Session, plan: CrawlSpec, display: Display) -> View:
-    """Run a crawl to its end. If the command is interrupted, the crawl is cancelled."""
+    """Run a crawl to its end. If the command is interrupted, the crawl is cancelled.
+
+    The crawl is also cancelled at the end of its time, because its URLs can wait for longer.
+    """
     begun = await session.control.start(plan, goes_on=False)
     try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(plan.duration_max_s + GRACE_S):
+                return await session.watch(begun.id, display)
+        await session.control.cancel(begun.id, close_s=CLOSE_AT_ONCE_S)
         return await session.watch(begun.id, display)
     except asyncio.CancelledError:
         with contextlib.suppress(PortError):
