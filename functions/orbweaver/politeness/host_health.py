@@ -56,6 +56,7 @@ class _Known:
     load: Load = field(default_factory=Load)
     silent: bool = False
     tried: tuple[bool, ...] = ()
+    blocked_until_ms: int = 0
 
 
 _UNKNOWN = _Known()
@@ -146,6 +147,14 @@ class HostHealth:
             until_ms, strikes = block_until_ms(state, now_ms, retry_after_s, self._random, at_ms)
             if until_ms > state.blocked_until_ms:
                 await self._hosts.block(host, until_ms, strikes, now_ms)
+            self._entry(host).blocked_until_ms = max(until_ms, state.blocked_until_ms)
+
+    def is_blocked(self, host: str) -> bool:
+        """Return whether a response to this container has blocked the host.
+
+        A slot's own check of the host can be older than that response.
+        """
+        return self._known.get(host, _UNKNOWN).blocked_until_ms > self._clock.now_ms()
 
     async def blocked_s(self, host: str) -> float:
         left_ms = 0

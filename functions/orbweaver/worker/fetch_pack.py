@@ -334,7 +334,9 @@ class PackFetcher:
         async with context.reservations.room(target) as room:
             if not isinstance(room, AllowedSize):
                 return _refused(target, room, Reason.BYTES)
-            if not permit.pacer.start_request(permit.turn):  # the slot has passed meanwhile
+            # Meanwhile, the host may have demanded a backoff, or the slot may have passed.
+            is_blocked = self._health.is_blocked(host_of(target.url))
+            if is_blocked or not permit.pacer.start_request(permit.turn):
                 return None
             at_ms = self._clock.now_ms()
             work = self._fetch(context, permit, room)

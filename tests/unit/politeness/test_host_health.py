@@ -55,3 +55,13 @@ def test_backoff_of_failing_page_is_part_of_host_backoff(
         health.tried(HOST, failed=place < TRIED or place % TRIED < failed)
     assert most_s / 2 <= health.backoff_s(HOST, reason, 1, 100) <= most_s
     assert most_s <= health.backoff_s(HOST, reason, 2, 100) <= 2 * most_s
+
+
+async def test_host_is_blocked_for_retry_after() -> None:
+    clock = ManualClock(NOW_MS)
+    health = HostHealth(hosts=MemoryHosts(World()), clock=clock, random=Random(1))
+    assert not health.is_blocked(HOST)
+    await health.back_off(HOST, 60.0, NOW_MS)
+    assert health.is_blocked(HOST)
+    clock.at_ms += 100_000
+    assert not health.is_blocked(HOST)
