@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from orbweaver.cli import exit_codes
 from tests.sites import graph
 from tests.sites.server import Answer
 
@@ -219,21 +220,27 @@ def test_servers_of_this_machine_get_no_request_because_of_a_file(
     (tmp_path / "a.md").write_text(f"[x]({usual}/ok) [y]({local}/ok)\n")
     code, report, noted = checked(tmp_path, "a.md")
     assert [one["reason"] for one in report["unjudged"]] == ["address"]
-    assert (code, report["outcomes"]) == (4, {"not verified": 2})
+    assert (code, report["outcomes"]) == (exit_codes.NETWORK, {"not verified": 2})
     assert "nothing could be checked" in noted
     assert not hosts["usual"].log.records()
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
-    [("/nothing", "HTTP 404"), ("/private/x", "robots.txt forbids it"), ("/fails", "HTTP 500")],
+    ("path", "said", "expected_code"),
+    [
+        ("/nothing", "HTTP 404", exit_codes.ERROR_STATUS),
+        ("/private/x", "robots.txt forbids it", exit_codes.REFUSED),
+        ("/fails", "HTTP 500", exit_codes.ERROR_STATUS),
+        ("/file", "it is no HTML page", exit_codes.NO_PAGE),
+    ],
 )
 def test_site_without_first_page_cannot_be_checked(
-    hosts: dict[str, Graph], tmp_path: Path, path: str, said: str
+    hosts: dict[str, Graph], tmp_path: Path, path: str, said: str, expected_code: int
 ) -> None:
     hosts["site"].scripts["/fails"] = Answer(status=500)
+    hosts["site"].scripts["/file"] = Answer(headers=(("Content-Type", "image/png"),))
     code, _, noted = checked(tmp_path, f"{hosts['site'].url}{path}")
-    assert code == 4
+    assert code == expected_code
     assert f"nothing could be checked: {hosts['site'].url}{path}: {said}" in noted
 
 
