@@ -1,4 +1,4 @@
-"""POST requests of the webhook notifier: same address guard, no redirects."""
+"""POST requests of the webhook notifier (same address guard, no redirects), HEAD requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from orbweaver.adapters.web.client import HttpFetcher
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.origin import TOTAL_S, fetching
+from tests.sites import graph
 from tests.sites.receiver import Receiver, receiving
+from tests.sites.server import Answer, Asked
 
 BODY = b'{"a":1}'
 
@@ -39,6 +41,32 @@ async def test_body_is_posted_once() -> None:
     assert posted.headers["content-type"] == "application/json"
     assert posted.headers["content-length"] == str(len(BODY))
     assert (posted.headers["user-agent"], posted.headers["x-own"]) == ("mine/1", "1")
+
+
+@pytest.mark.parametrize("length", [None, "0", "5000000"])
+async def test_head_request_ends_after_headers(length: str | None) -> None:
+    seen: list[str] = []
+
+    def script(asked: Asked) -> Answer:
+        seen.append(asked.method)
+        headers = () if length is None else (("Content-Length", length),)
+        return Answer(status=200, headers=(("Content-Type", "text/html"), *headers))
+
+    with graph.serve_in_background({"/": script}) as site:
+        async with fetching() as fetcher:
+            for _ in range(2):
+                request = Request(
+                    url=f"{site.url}/",
+                    user_agent="mine/1",
+                    accept=frozenset(),
+                    body_bytes_max=1_000,
+                    total_s=TOTAL_S,
+                    head=True,
+                )
+                answer = await fetcher.fetch(request)
+                assert isinstance(answer, Response)
+                assert (answer.status, answer.body) == (200, None)
+    assert seen == ["HEAD", "HEAD"]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
+from orbweaver.cli.session import Session, Stalled
 from orbweaver.control.crawl_control import CLOSE_AT_ONCE_S
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.spec_checks import SEEDS_MAX
@@ -21,7 +22,6 @@ from orbweaver.model.url import hostname_of
 
 if TYPE_CHECKING:
     from orbweaver.cli.live.display import Display
-    from orbweaver.cli.session import Session
     from orbweaver.control.progress.status import View
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
@@ -45,6 +45,9 @@ async def run_crawl(session: Session, plan: CrawlSpec, display: Display) -> View
                 return await session.watch(begun.id, display)
         await session.control.cancel(begun.id, close_s=CLOSE_AT_ONCE_S)
         return await session.watch(begun.id, display)
+    except Stalled as stalled:
+        # URLs without an outcome are reported as not verified.
+        return stalled.view
     except asyncio.CancelledError:
         with contextlib.suppress(PortError):
             await session.control.cancel(begun.id)
