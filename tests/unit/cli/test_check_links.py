@@ -56,6 +56,7 @@ LINKS = {
     "https://docs.example/v1/none.html": "no such file",
     "http://[": "The reference is not a valid URL.",
     "mailto:a@b.example": None,
+    "https://a.example/" + 3_000 * "x": None,
 }
 PAGE = "<!doctype html><title>t</title><p id=own>"
 OTHER = '<p id=there><p id="ü"><a name=old>x</a><script>"<p id=gone>"</script><!-- <p id=gone> -->'

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from orbweaver.model.cuts import parts_of
-from orbweaver.parsing.link_rows import INVALID
+from orbweaver.parsing.link_rows import INVALID, TOO_LONG
 
 # A form can do something when it is sent. An entry of a sitemap and a redirect are on no page.
 UNCHECKED = frozenset({"form", "sitemap", "redirect"})
@@ -52,6 +52,9 @@ class LinkIndex:
         target, kind, decision = row["target_url"], row["kind"], row["decision"]
         link = Link(target, row.get("fragment"))
         if kind in UNCHECKED or self.excludes(str(link)):
+            return
+        if decision == TOO_LONG:
+            self.unread[CUT] += 1
             return
         if decision == INVALID:
             self.invalid[target][page] = None

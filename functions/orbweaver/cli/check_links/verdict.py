@@ -22,7 +22,7 @@ NOT_REQUESTED, LEFT_OUT = "not_requested", "left_out"
 _MEANINGS = {
     NOT_REQUESTED: "no result within --duration; its host may have asked for a longer delay",
     LEFT_OUT: "a limit of the crawl left it out",
-    CUT: "links beyond the limit of links on a page, which are not read",
+    CUT: "links beyond the limits of a page, which are not read",
     SCRIPTED: "pages that scripts fill, so that their links and anchors are not read",
     Reason.ADDRESS: "its address is not public, so a check of other pages does not request it",
     Reason.BLOCKED: "429, or a captcha or block page",
