@@ -151,6 +151,13 @@ class Crawl(CrawlSettings):
         """Time after which the crawl requests nothing, unless it is continuous."""
         return self.started_at_ms + self.duration_max_s * 1000
 
+    def returns_at_ms(self, at_ms: int) -> int:
+        """Return when a URL with a slot or an attempt at `at_ms` is looked at again.
+
+        After the deadline it ends without a request, so it does not wait for longer.
+        """
+        return at_ms if self.continuous else min(at_ms, self.deadline_ms)
+
     def ended_ms(self, at_ms: int) -> int:
         return at_ms if self.finished_at_ms is None else self.finished_at_ms
 

@@ -409,7 +409,8 @@ class PackFetcher:
         if crawl.status_only and return_at_ms > crawl.deadline_ms:
             visit.result.add(*(not_requested(target, Reason.DURATION) for target in targets))
             return
-        visit.result.add(*(self._deferred(target, return_at_ms) for target in targets))
+        at_ms = crawl.returns_at_ms(return_at_ms)
+        visit.result.add(*(self._deferred(target, at_ms) for target in targets))
 
     def _deferred(self, target: Target, return_at_ms: int) -> PageResult:
         delay_s = max(0, return_at_ms - self._clock.now_ms()) / 1000

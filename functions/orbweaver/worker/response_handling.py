@@ -124,8 +124,10 @@ class ResponseHandler:
                 return PageResult(end=again)
             case answers.Retry() as retry:
                 again = await self._retry(target, retry, given.answer)
-                if not _is_too_late(context.crawl, again, self._clock.now_ms()):
-                    return PageResult(end=again)
+                now_ms = self._clock.now_ms()
+                if not _is_too_late(context.crawl, again, now_ms):
+                    at_ms = context.crawl.returns_at_ms(now_ms + round(again.delay_s * 1000))
+                    return PageResult(end=replace(again, delay_s=(at_ms - now_ms) / 1000))
                 end = answers.End(outcome=Outcome.FAILED, reason=retry.reason, error=retry.error)
                 return await self._end(context, target, UrlEnd(end=end), given, at_ms)
             case answers.Read() as read:

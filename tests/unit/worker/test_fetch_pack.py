@@ -335,19 +335,26 @@ async def test_retry_delay_grows_from_base_setting(
 
 
 @pytest.mark.parametrize("attempt", [1, ATTEMPTS_MAX])
-@pytest.mark.parametrize("status", [429, 503])
-async def test_retry_after_blocks_host(status: int, attempt: int) -> None:
-    """The URLs of the host return after the block (case 45)."""
+@pytest.mark.parametrize(
+    ("status", "left_s", "least_s", "most_s"),
+    [(429, 60, 40, 45), (503, 60, 40, 45), (429, 9, 9, 9)],
+)
+async def test_retry_after_blocks_host(
+    status: int, attempt: int, left_s: int, least_s: int, most_s: int
+) -> None:
+    """The URLs of the host return after the block (case 45), or when the crawl's time ends."""
     stage = Stage()
     stage.web.put(A.url, answer(status, retry_after="40"))
     stage.web.put(f"{SITE}/b", html())
     asked = [replace(target, attempt=attempt) for target in (A, *targets("b"))]
-    journal = await visit(stage, asked, POLITE)
+    spent_s = (NOW_MS - POLITE.started_at_ms) // 1000
+    crawl = replace(POLITE, duration_max_s=spent_s + left_s)
+    journal = await visit(stage, asked, crawl)
     blocked_until_ms = stage.world.hosts[SITE].blocked_until_ms
     assert 40_000 <= blocked_until_ms - NOW_MS <= 45_000
     assert stage.web.urls == [A.url]
     for item in journal.returning:
-        assert 40 <= item.delay_s <= 45
+        assert least_s <= item.delay_s <= most_s
     assert [item.target.url for item in journal.returning] == [
         target.url for target in asked if attempt == 1 or target is not asked[0]
     ]
