@@ -9,6 +9,7 @@ import pytest
 
 from orbweaver.adapters.aws.secrets import ManagedSecrets
 from orbweaver.adapters.web.proxy_client import Proxies, Trouble
+from orbweaver.adapters.web.proxy_sources import secret_source
 from orbweaver.fetching.proxy_pool import Proxy, Wait
 from orbweaver.model.errors import Permanent
 from tests.contract.worlds import AWS_WORLDS, AwsWorld, MemoryWorld, SqliteWorld
@@ -123,7 +124,7 @@ async def test_missing_secret_is_permanent_error(kept: Kept) -> None:
 
 
 async def test_proxy_pool_follows_its_secret(kept: Kept, clock: ManualClock) -> None:
-    proxies = Proxies(secrets=kept.secrets, name=kept.name, clock=clock)
+    proxies = Proxies(secret_source(kept.secrets, kept.name), clock)
     assert isinstance(await proxies.pick("h.test"), Wait)
     await kept.put(json.dumps(["http://me:one@p.test:3128"]))
     clock.at_ms += 30_000

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
@@ -25,6 +27,7 @@ from orbweaver.model.crawl import State
 from orbweaver.model.page_record import DAY_MS, day_of
 from orbweaver.model.settings import STORE
 from tests.contract import samples
+from tests.integration.fetcher.proxy import ForwardProxy, Way, proxying
 from tests.sites import graph
 from tests.sites.server import Answer
 
@@ -105,6 +108,21 @@ def until(site: Graph, requests: int) -> None:
     while len(asked(site)) < requests:
         assert time.monotonic() < limit_s
         time.sleep(0.005)
+
+
+def shown_by_children(pid: int) -> bytes:
+    """Return the arguments and environments of a process's children."""
+    shown = b""
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if f"\nPPid:\t{pid}\n" in (path / "status").read_text():
+                shown += (path / "cmdline").read_bytes() + (path / "environ").read_bytes()
+    return shown
+
+
+def page_rows(folder: Path) -> list[dict[str, Any]]:
+    (pages,) = folder.glob("out/*/pages/jsonl/*/*/*.gz")
+    return [json.loads(line) for line in gzip.decompress(pages.read_bytes()).splitlines()]
 
 
 def test_crawl_needs_only_its_folder(
@@ -188,6 +206,22 @@ def test_interrupted_crawl_is_paused_and_resumed(folder: Path) -> None:
             done = result(process)
         assert done["outcomes"]["fetched"] == SIZE
         assert asked(site).total() == SIZE
+
+
+async def test_worker_processes_use_proxy_and_show_no_password(folder: Path) -> None:
+    """The password reaches them by their pipes."""
+    basic = "Basic " + b64encode(b"me:w0rd").decode()
+    with graph.serve_in_background(tree(60, slow_s=0.05)) as site:
+        async with proxying(ForwardProxy(way=Way.AUTHENTICATE, authorization=basic)) as proxy:
+            words = ("crawl", f"{site.url}/0", *FAST, "--json", "--workers", "3")
+            with started(folder, *words, "--proxy", proxy.url("me:w0rd")) as process:
+                await asyncio.to_thread(until, site, 10)
+                shown = shown_by_children(process.pid)
+                await asyncio.to_thread(result, process)
+    assert b"store_runner" in shown
+    assert b"w0rd" not in shown
+    assert {row["proxy"] for row in page_rows(folder)} == {f"127.0.0.1:{proxy.port}"}
+    assert len(proxy.heads) >= len(site.log.paths()) + 1  # and the trial of the proxy
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])

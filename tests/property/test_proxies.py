@@ -96,6 +96,6 @@ def test_answer_resets_strikes_of_proxy(
 def test_any_text_is_proxy_list_or_pool_error(text: str) -> None:
     for whole in (text, f'["{text}"]', f'["http://{text}@h.test:1"]', f'["http://h.test:{text}"]'):
         try:
-            assert all(proxy.url.startswith("http") for proxy in parse_pool(whole))
+            assert all(proxy.url.startswith(("http", "socks5")) for proxy in parse_pool(whole))
         except PoolError as error:
             assert len(str(error)) < 100  # noqa: PT017 - either way is right

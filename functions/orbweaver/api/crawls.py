@@ -48,7 +48,14 @@ from orbweaver.api.responses import (
     Runs,
 )
 from orbweaver.control.crawl_control import Status
-from orbweaver.control.definition import DefinitionError, DefinitionProblem, lines_of, parse, read
+from orbweaver.control.definition import (
+    DefinitionError,
+    DefinitionProblem,
+    files_in,
+    lines_of,
+    parse,
+    read,
+)
 from orbweaver.control.definition import check as definition_problems
 from orbweaver.control.edits import apply_document, differences
 from orbweaver.control.schedule import day_in, recurrence_in, window_warning, zone_or_utc
@@ -78,6 +85,8 @@ FILE_BYTES_MAX = 10_000_000
 async def start(means: HandlerContext, *, headers: Keyed, body: Definition) -> Reply:
     """Start a crawl, or return the crawl that this key started."""
     plan = await asyncio.to_thread(parse, body)
+    if named := files_in(plan):
+        raise DefinitionError(named)
     if recurrence_in(plan) is not None:
         raise Refused(
             400, "schedule: this request starts one run: leave it out, see `orbweaver schedule`"
@@ -165,6 +174,7 @@ def _checked(means: HandlerContext, body: Mapping[str, Any]) -> Reply:
         raise DefinitionError(problems)
     unasked = (*closed(plan.seeds, "seeds", means), *closed(plan.sitemap_urls, "sitemaps", means))
     placed = {flaw.text for flaw in unasked}  # report a problem once, at its key
+    problems = (*problems, *files_in(plan))
     unfit = (*problems, *definition_problems(plan, problems, means.clock.now_ms()))
     found = (*(flaw for flaw in unfit if flaw.text not in placed), *unasked)
     parts = tuple(Part(path=flaw.path, text=flaw.text) for flaw in found[:FLAWS_MAX])

@@ -11,6 +11,7 @@ from orbweaver.adapters.aws.clients import Aws
 from orbweaver.adapters.aws.sqs import SqsQueue
 from orbweaver.adapters.aws.usage_meter import UsageMeter
 from orbweaver.adapters.local.clock import SystemClock
+from orbweaver.fetching.proxy_config import ProxyConfig
 from orbweaver.model.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Ports:
         self.settings = settings
         self.aws = aws
         self.meter = meter
+        self.proxies = ProxyConfig(secret=settings.names.proxy_secret, is_local=False)
         self.clock = SystemClock()
         self.random = self.delivery_random = Random()  # noqa: S311 - jitter, not secrets
         # Callbacks that run when the ports are closed.

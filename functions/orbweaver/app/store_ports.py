@@ -16,6 +16,7 @@ from orbweaver.adapters.sqlite.messages import QueueName, SqliteMessages
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.adapters.sqlite.store import SqliteStore
 from orbweaver.adapters.sqlite.timekeeping import keep_time
+from orbweaver.fetching.proxy_config import DIRECT
 from orbweaver.model.errors import Permanent
 from orbweaver.model.settings import Settings
 
@@ -77,6 +78,7 @@ class StorePorts:
         """
         self._extractors = extractors
         self.folder = folder
+        self.proxies = DIRECT
         self.settings = settings.having(
             crawl_queue_url=QueueName.CRAWL.value,
             express_queue_url=QueueName.EXPRESS.value,

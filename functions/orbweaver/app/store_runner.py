@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import signal
@@ -31,6 +32,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,11 +40,14 @@ from orbweaver.adapters.local.logs import logging_to_stderr
 from orbweaver.adapters.sqlite.messages import QueueName, Sharing
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.adapters.sqlite.receiving import deliveries_of
+from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.wiring import keep_made, worker_of
+from orbweaver.fetching.proxy_config import DIRECT, ProxyConfig, config_in
+from orbweaver.fetching.proxy_pool import PoolError
 from orbweaver.model.address_policy import THIS_MACHINE
 from orbweaver.model.errors import PortError
-from orbweaver.model.settings import PREFIX, Settings
+from orbweaver.model.settings import PREFIX, Settings, SettingsError
 
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.messages import ReceivedMessage
@@ -90,6 +95,27 @@ def store_settings(environment: Mapping[str, str], extractor: str = "") -> Setti
     own = {"EXTRACTOR": extractor} if extractor else {}
     values = {PREFIX + name: value for name, value in (DEFAULTS | own).items()}
     return Settings.from_environment(values | given)
+
+
+def store_proxies(environment: Mapping[str, str], settings: Settings) -> ProxyConfig:
+    """Return the proxies of a process without options. Raises SettingsError for invalid ones."""
+    if settings.names.proxy_secret:
+        return ProxyConfig(secret=settings.names.proxy_secret)
+    try:
+        return config_in(environment)
+    except PoolError as error:
+        raise SettingsError(str(error)) from None
+
+
+def check_others(folder: Path, proxies: ProxyConfig) -> None:
+    """Raise StoreUnusable if a process with other proxies works on a store.
+
+    Processes share all crawls of a store, so it would request pages without these proxies.
+    """
+    for pid, mark in StoreProcesses(folder).marks().items():
+        if mark != proxies.mark:
+            fix = "end it first, give both the same proxies, or give another --store"
+            raise StoreUnusable(f"process {pid} works on this store with other proxies: {fix}")
 
 
 class StoreRunner:
@@ -248,11 +274,13 @@ async def connect_store(
     extractors: Mapping[str, Extractor] | None = None,
     *,
     writes: bool = True,
+    proxies: ProxyConfig = DIRECT,
 ) -> AsyncIterator[StorePorts]:
     """Open or create the store of a folder; see `StorePorts`."""
     ports = StorePorts(
         settings, folder, environment=os.environ, extractors=extractors, writes=writes
     )
+    ports.proxies = proxies
     try:
         yield ports
     finally:
@@ -265,7 +293,7 @@ async def running(
 ) -> AsyncIterator[StoreRunner]:
     """Run a worker in this process and in further processes while the block runs."""
     processes = StoreProcesses(ports.folder)
-    with processes.taking_part() as own:
+    with processes.taking_part(ports.proxies.mark) as own:
         ports.held_by(own)
         runner = StoreRunner(ports, processes, further)
         task = asyncio.create_task(runner.run())
@@ -291,9 +319,11 @@ async def running(
 class FurtherProcesses:
     """Child processes of a command. They wait for `begin` before they work on the store."""
 
-    def __init__(self, processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    def __init__(self, processes: Sequence[subprocess.Popen[bytes]], proxies: ProxyConfig) -> None:
+        """The processes get `proxies` by their pipes, because other users can read arguments."""
         self.processes = processes
         self.begun = False
+        self._line = json.dumps(asdict(proxies)).encode() + b"\n"
 
     def begin(self) -> None:
         """Let the processes start work on their store."""
@@ -301,7 +331,7 @@ class FurtherProcesses:
         for process in self.processes:
             assert process.stdin is not None  # noqa: S101 - asked for
             with contextlib.suppress(BrokenPipeError):  # this process has died, others continue
-                process.stdin.write(b"\n")
+                process.stdin.write(self._line)
                 process.stdin.flush()
 
     def count_alive(self) -> int:
@@ -325,7 +355,11 @@ class FurtherProcesses:
 
 @contextmanager
 def further_processes(
-    number: int, folder: Path, settings: Settings, environment: Mapping[str, str] | None = None
+    number: int,
+    folder: Path,
+    settings: Settings,
+    environment: Mapping[str, str] | None = None,
+    proxies: ProxyConfig = DIRECT,
 ) -> Iterator[FurtherProcesses]:
     """Start `number` child processes, which wait for `begin`, and end them after the block."""
     own = {PREFIX + "EXTRACTOR": settings.function.extractor} if settings.function.extractor else {}
@@ -342,7 +376,8 @@ def further_processes(
                     )
                 )
                 for _ in range(number)
-            ]
+            ],
+            proxies,
         )
         at_once = True
         try:
@@ -366,8 +401,10 @@ def main() -> int:
     settings = store_settings(os.environ)
     import_worker()
     keep_made()
-    if not sys.stdin.buffer.readline():
+    if not (line := sys.stdin.buffer.readline()):
         return 0  # the parent ended before it had a store
+    given = json.loads(line)
+    proxies = ProxyConfig(**{**given, "urls": tuple(given["urls"])})
 
     async def work() -> None:
         loop, ended, told = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
@@ -386,7 +423,8 @@ def main() -> int:
 
         loop.add_signal_handler(signal.SIGTERM, tell)
         threading.Thread(target=wait, name="parent", daemon=True).start()
-        async with connect_store(settings, folder) as ports, running(ports) as runner:
+        opening = connect_store(settings, folder, proxies=proxies)
+        async with opening as ports, running(ports) as runner:
             await ended.wait()
             if told.is_set():
                 runner.patience_s = INTERRUPTED_S

@@ -53,7 +53,7 @@ def worker_of(ports: PortSet, underway: UncommittedResults | None = None) -> Wor
 
 
 def fetcher_of(ports: PortSet) -> Fetcher:
-    """Build the HTTP client, with proxies if the stack has any."""
+    """Build the HTTP client, with the proxies of the stack or process if there are any."""
     from orbweaver.adapters.web.client import HttpFetcher, Limits
     from orbweaver.adapters.web.large_bodies import LargeBodies
 
@@ -64,15 +64,18 @@ def fetcher_of(ports: PortSet) -> Fetcher:
     limits = Limits(connections=2 * at_once, connections_per_host=at_once)
     large = LargeBodies(settings.fetching.large_bodies)
     direct = HttpFetcher(allowed=allowed, limits=limits, large=large)
-    if not settings.names.proxy_secret:
+    if not ports.proxies:
         return direct
-    from orbweaver.adapters.web.proxy_client import Proxies, ProxyingFetcher
+    from orbweaver.adapters.web.proxy_client import with_proxies
 
-    return ProxyingFetcher(
-        direct=direct,
-        dialler=HttpFetcher(allowed=allowed, limits=limits, dials_proxies=True, large=large),
-        proxies=Proxies(secrets=ports.secrets, name=settings.names.proxy_secret, clock=ports.clock),
-        clock=ports.clock,
+    return with_proxies(
+        direct,
+        ports.proxies,
+        ports.clock,
+        ports.secrets,
+        allowed=allowed,
+        limits=limits,
+        large=large,
     )
 
 

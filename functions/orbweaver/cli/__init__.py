@@ -8,6 +8,8 @@
     command           declaration of commands, shared options
     option_types      types of option values
     crawl_options     options of a crawl
+    proxy_options     proxies of workers on this machine
+    trust_files       certificates that a plan names
     crawl_plan        plan of a crawl, from options and files
     seed_files        seed lists from files and the standard input
     exit_codes        exit codes, usage errors

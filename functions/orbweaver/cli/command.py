@@ -137,6 +137,14 @@ WORKERS = option(
     f"1 for a crawl of up to {ALONE_PAGES_MAX:,} pages)",
     type=option_types.positive,
 )
+PROXIES = combined_options(
+    repeated(
+        "--proxy URL",
+        "send requests through this proxy (http, https, socks5, socks5h); may be repeated",
+        type=option_types.proxy,
+    ),
+    option("--proxy-list FILE", "file of proxies, one URL a line; it is read again if it changes"),
+)
 json_option = shared(option("--json", "print JSON, one object per line"))
 progress_option = shared(
     option(

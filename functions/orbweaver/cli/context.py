@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from orbweaver.cli.live.display import Display
     from orbweaver.cli.stack import Machine
     from orbweaver.control.progress.status import View
-    from orbweaver.model.http_exchange import Failure
+    from orbweaver.fetching.proxy_pool import Proxy
+    from orbweaver.model.http_exchange import Failure, Trust
     from orbweaver.model.ports import Clock, Fetcher
     from orbweaver.model.settings import Settings
 
     Connect = Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Ports]]
-    Reach = Callable[[str], Awaitable[Failure | None]]
+    Reach = Callable[[str, Trust], Awaitable[Failure | None]]
+    ReachProxy = Callable[[Proxy], Awaitable[Failure | None]]
 
 _PAUSES = "Ctrl-C pauses the crawl; the same command continues it"
 _LEAVES = "Ctrl-C stops watching"
@@ -45,7 +47,9 @@ class CliContext:
     web: Callable[[], AbstractAsyncContextManager[Fetcher]]
     clock: Clock
     stdin: TextIO = field(default_factory=lambda: sys.stdin)
+    # Return why the server of a seed cannot be reached, or why a proxy cannot be used.
     reach: Reach | None = None
+    reach_proxy: ReachProxy | None = None
     # Begins to write log events, configured by environment variables.
     start_logging: Callable[[Mapping[str, str]], object] | None = None
 

@@ -20,6 +20,7 @@ from orbweaver.parsing.pii_redaction import KINDS
 
 DEFINITION = Path("crawl.toml")
 STANDARD_INPUT = "-"
+_TRUST = ("ca_bundle", "client_cert", "insecure_hosts")
 # Order of the options in the help. Settings that are not listed come last.
 _ORDER = (
     *("sitemap_urls", "sitemaps", "canonical_only", "noindex_skipped", "name", "scope"),
@@ -44,7 +45,9 @@ _ORDER = (
         "obey_robots",
     ),
     "obey_nofollow",
-    *("user_agents", "headers", "cookies", "proxied", "express"),
+    *("user_agents", "headers", "cookies", "proxied"),
+    *_TRUST,
+    "express",
 )
 _TYPES: Mapping[str, Callable[[str], Any]] = {
     "number": option_types.count,
@@ -149,7 +152,7 @@ def add_changeable(parser: Any) -> None:
 
 
 def add_request(parser: Any) -> None:
-    for name in ("obey_robots", "user_agents", "headers", "redacted"):
+    for name in ("obey_robots", "user_agents", "headers", *_TRUST, "redacted"):
         _BY_NAME[name].add(parser.add_argument)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import STANDARD_INPUT, given
 from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.trust_files import absolute_files
 from orbweaver.control.crawl_spec import CrawlSpec
 
 # A delay above this causes a note, because the user might have meant milliseconds.
@@ -18,6 +19,7 @@ LONG_DELAY_MS = 30_000
 def plan_of(arguments: Namespace, around: CliContext) -> CrawlSpec:
     """Make a plan from options and the definition that --config names. Raises UsageError."""
     parts = given(arguments) | _seeds_given(arguments, around)
+    parts |= absolute_files(parts, around.folder)
     if (delay_ms := parts.get("delay_ms", 0)) > LONG_DELAY_MS:
         milliseconds = f" ({delay_ms // 1000}ms for milliseconds)" if delay_ms % 1000 == 0 else ""
         around.note(f"delay {delay_ms / 1000:g} s between two requests to a host{milliseconds}")

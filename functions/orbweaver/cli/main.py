@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
     from orbweaver.cli.context import CliContext
     from orbweaver.cli.local_machine import ThisMachine
+    from orbweaver.fetching.proxy_pool import Proxy
     from orbweaver.model.address_policy import Allowed
-    from orbweaver.model.http_exchange import Failure
+    from orbweaver.model.http_exchange import Failure, Trust
     from orbweaver.model.ports import Fetcher
 
 # Exit code of a program that SIGPIPE ended, as shells report it.
@@ -112,6 +113,7 @@ def _cli_context(stack: contextlib.ExitStack) -> CliContext:
         web=partial(_web, this),
         clock=SteadyClock(on_jump=_report_jump),
         reach=partial(_reach, this),
+        reach_proxy=_reach_proxy,
         start_logging=lambda environment: stack.enter_context(logging_to_stderr(environment)),
     )
 
@@ -130,21 +132,34 @@ def _allowed(this: ThisMachine) -> Allowed:
     return parse_allowed(THIS_MACHINE, this.ports())
 
 
-async def _reach(this: ThisMachine, url: str) -> Failure | None:
+async def _reach(this: ThisMachine, url: str, trust: Trust) -> Failure | None:
     """Return why the server of a seed cannot be reached. None: it can be reached."""
     from orbweaver.adapters.web.tls import without_authorities
 
     with without_authorities():  # saves a tenth of the time to the first request
         from orbweaver.adapters.web.reach import trouble_at
 
-    return await trouble_at(url, _allowed(this))
+    return await trouble_at(url, _allowed(this), trust=trust)
+
+
+async def _reach_proxy(proxy: Proxy) -> Failure | None:
+    from orbweaver.adapters.web.proxy_client import trouble_with
+
+    return await trouble_with(proxy)
 
 
 @contextlib.asynccontextmanager
 async def _web(this: ThisMachine) -> AsyncIterator[Fetcher]:
+    """Open a fetcher with the proxies of the environment."""
+    from orbweaver.adapters.local.clock import SystemClock
     from orbweaver.adapters.web.client import HttpFetcher
+    from orbweaver.adapters.web.proxy_client import with_proxies
+    from orbweaver.app.store_runner import store_proxies, store_settings
 
-    async with contextlib.aclosing(HttpFetcher(allowed=_allowed(this))) as fetcher:
+    config = store_proxies(os.environ, store_settings({}))
+    direct = HttpFetcher(allowed=_allowed(this))
+    fetcher = with_proxies(direct, config, SystemClock()) if config else direct
+    async with contextlib.aclosing(fetcher):
         yield fetcher
 
 

@@ -111,5 +111,16 @@ def header(text: str) -> tuple[str, str]:
     return name.strip(" "), value.strip(" ")
 
 
+def proxy(text: str) -> str:
+    """Parse the URL of a proxy. The error omits the URL, because it may have a password."""
+    from orbweaver.fetching.proxy_pool import PoolError, parse_proxy
+
+    try:
+        parse_proxy(text)
+    except PoolError as error:
+        raise argparse.ArgumentTypeError(f"the URL {error}") from None
+    return text
+
+
 def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

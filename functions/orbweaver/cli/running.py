@@ -12,6 +12,7 @@ from orbweaver.cli.commands import load
 from orbweaver.cli.exit_codes import PageError, UsageError, WriteError
 from orbweaver.cli.stack import StackUnreachable
 from orbweaver.model.errors import ControlError, PortError, StoredNewer, StoreError
+from orbweaver.model.settings import SettingsError
 from orbweaver.model.version import REMEDY
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def run_command(arguments: Namespace, around: CliContext) -> int:
     try:
         result = load(arguments.command).run(arguments, around)
         return result if isinstance(result, int) else asyncio.run(result)
-    except ControlError as error:
+    except (ControlError, SettingsError) as error:
         raise UsageError(str(error)) from error
     except ModuleNotFoundError as error:
         raise UsageError(_lacking(error)) from error

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from orbweaver.app.store_runner import FurtherProcesses
     from orbweaver.control.crawl_queries import Status
     from orbweaver.extraction.extract import Extractor
+    from orbweaver.fetching.proxy_config import ProxyConfig
     from orbweaver.frontier.queues import Depths
 
 POLL_S = 0.2
@@ -188,7 +189,7 @@ def option_again(given: Path | None) -> str:
 
 
 @asynccontextmanager
-async def opened_store(
+async def opened_store(  # noqa: PLR0913 - settings of a process
     folder: Path,
     environment: Mapping[str, str],
     *,
@@ -198,34 +199,40 @@ async def opened_store(
     extractors: Mapping[str, Extractor] | None = None,
     further: FurtherProcesses | None = None,
     left_in_work: Counter[str] | None = None,
+    proxies: ProxyConfig | None = None,
 ) -> AsyncIterator[StorePorts]:
     """Open a store, and run workers on it if `works` is above 0.
 
     `works` is the number of worker processes, including this process. `further` are the other
     worker processes, if they are already running. The numbers of pages that killed processes had in
     work are added to `left_in_work`, by crawl. Without `works` and `writes` the store can be
-    read-only.
+    read-only. Without `proxies`, the environment names them.
     """
     from orbweaver.app.store_runner import (
+        check_others,
         connect_store,
         further_processes,
         running,
+        store_proxies,
         store_settings,
     )
     from orbweaver.app.store_waiting import pages_in_work
 
     settings = store_settings(environment, extractor)
+    if proxies is None:
+        proxies = store_proxies(environment, settings)
+    if works:
+        check_others(folder, proxies)
     async with AsyncExitStack() as stack:
         ports = await stack.enter_async_context(
-            connect_store(settings, folder, extractors, writes=writes or works > 0)
+            connect_store(settings, folder, extractors, writes=writes or works > 0, proxies=proxies)
         )
         if left_in_work is not None:
             left_in_work.update(await pages_in_work(ports))
         if works:
             if further is None:
-                further = stack.enter_context(
-                    further_processes(works - 1, folder, settings, environment)
-                )
+                begun = further_processes(works - 1, folder, settings, environment, proxies)
+                further = stack.enter_context(begun)
             further.begin()
             await stack.enter_async_context(running(ports, further))
         yield ports

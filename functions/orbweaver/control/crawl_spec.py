@@ -61,7 +61,18 @@ class CrawlSpec(CrawlSettings):
 
 # Order of the tables in a definition. Within a table, settings have the order of their declaration.
 _ORDER = (
-    *("", "scope", "limits", "politeness", "identity", "dedup", "records", "render", "schedule"),
+    *(
+        "",
+        "scope",
+        "limits",
+        "politeness",
+        "identity",
+        "network",
+        "dedup",
+        "records",
+        "render",
+        "schedule",
+    ),
     "notify",
 )
 _LISTS = ("rules", "items")

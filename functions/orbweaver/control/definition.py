@@ -97,6 +97,13 @@ def read(
     return replace(CrawlSpec(), **parts), tuple(problems)
 
 
+def files_in(plan: CrawlSpec) -> tuple[DefinitionProblem, ...]:
+    """Return a problem for each file that a plan from another machine names."""
+    text = "no file can be read here: leave it out, or use `orbweaver crawl` on one machine"
+    named = {"ca_bundle": plan.ca_bundle, "client_cert": plan.client_cert}
+    return tuple(DefinitionProblem(PATHS[part], text) for part, file in named.items() if file)
+
+
 def check(
     plan: CrawlSpec, known: tuple[DefinitionProblem, ...] = (), now_ms: int | None = None
 ) -> tuple[DefinitionProblem, ...]:

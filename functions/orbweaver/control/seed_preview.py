@@ -217,6 +217,7 @@ class SeedPreviewer:
                 user_agent=identity.agent,
                 headers=identity.headers,
                 direct=not crawl.proxied,
+                trust=identity.trust,
                 accept=HTML_TYPES,
                 body_bytes_max=BODY_BYTES_MAX,
                 total_s=self._settings.fetching.fetch_total_s,

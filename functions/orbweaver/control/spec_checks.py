@@ -43,6 +43,8 @@ CONCURRENCY_DEFAULT = 16
 # readers skip folders like `_x` and `.x`.
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 KEY_CHARS_MAX = 255
+# A name or address of one host, without wildcard.
+_HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63}){0,126}|\[[0-9A-Fa-f:.]{2,45}\]")
 ID = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{CRAWL_ID_CHARS_MAX - 1}}}")
 # Format of message ids. A crawl's id must not have it, because ids of its first messages derive
 # from the crawl's id.
@@ -76,6 +78,7 @@ def crawl_of(plan: CrawlSpec, now_ms: int) -> Crawl:
         "pages_max": plan.pages_max or PAGES_MAX_DEFAULT,
         "concurrency": concurrency,
         "host_headers": _host_headers(plan, seeds),
+        "insecure_hosts": tuple(dict.fromkeys(map(str.lower, plan.insecure_hosts))),
         "webhook": None if plan.webhook is None else webhook_of(plan.webhook),
     }
     crawl = Crawl(
@@ -148,6 +151,7 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
     for text in problems_of_headers(plan.headers):
         yield PlanError("headers", text)
     yield from _of_identity(plan, "host_headers", check_host_headers)
+    yield from _of_insecure_hosts(plan)
     for part, text in (*_of_schedule(plan, now_ms), *problems_of_webhook(plan)):
         yield PlanError(part, text)
 
@@ -201,6 +205,13 @@ def _of_names(plan: CrawlSpec) -> Iterator[PlanError]:
         yield PlanError("id", f"{plan.id!r} is not a crawl's id: {fits}")
     elif plan.id is not None and PACK_ID.fullmatch(plan.id):
         yield PlanError("id", f"{plan.id!r} could be a message's id: put a word before it")
+
+
+def _of_insecure_hosts(plan: CrawlSpec) -> Iterator[PlanError]:
+    for host in plan.insecure_hosts:
+        if not _HOST.fullmatch(host):
+            text = f"{host!r} is not a host name: give one like test.example.com, without port"
+            yield PlanError("insecure_hosts", text)
 
 
 def _of_identity(plan: CrawlSpec, part: str, check: Callable[[Any], None]) -> Iterator[PlanError]:

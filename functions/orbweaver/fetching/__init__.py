@@ -5,6 +5,7 @@ This room does no I/O: `adapters.web` sends the requests.
     response_verdict  decides whether a response is read, followed, retried or final
     block_page        detects pages that block crawlers
     conditional_get   requests pages only if they changed
+    proxy_config      sources of proxies: options, secret, environment
     proxy_pool        selects a proxy
     cookies           accepts and sends cookies
 """

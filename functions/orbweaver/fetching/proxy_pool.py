@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
@@ -26,7 +26,13 @@ AVOIDED_MS = 60_000
 AVOIDED_HOSTS_MAX = 1_000
 UNREACHED_HOSTS_MAX = 3  # in a row, then the proxy counts as broken
 
-_PORTS = {"http:": "80", "https:": "443"}
+SOCKS = "socks5"  # scheme of proxies that connect to an address, and with an h also to a name
+SOCKS_BYTES_MAX = 255  # of a user or password (RFC 1929)
+PORT_MAX = 65_535
+_PORTS = {"http:": "80", "https:": "443", "socks5:": "1080", "socks5h:": "1080"}
+_BEHIND = re.compile(r"[/?#]")
+_PORT = re.compile(r":([^:@\]]*)$")
+_EXAMPLE = "http://USER:PASSWORD@HOST:PORT"
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
@@ -47,8 +53,16 @@ class Proxy:
 
     @property
     def name(self) -> str:
-        """Host and port, for logs."""
+        """Host and port, for logs and records."""
         return self.url.partition("://")[2]
+
+    @property
+    def scheme(self) -> str:
+        return self.url.partition("://")[0]
+
+    @property
+    def is_socks(self) -> bool:
+        return self.scheme.startswith(SOCKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +158,8 @@ class Pool:
 
     def replaced(self, proxies: tuple[Proxy, ...]) -> Pool:
         """Return a pool of `proxies`. Proxies that are in both pools keep their health."""
+        if proxies == self.proxies:
+            return self
         health = {proxy: self.health[proxy] for proxy in proxies if proxy in self.health}
         return Pool(proxies=proxies, health=health)
 
@@ -161,7 +177,34 @@ def parse_pool(text: str) -> tuple[Proxy, ...]:
     listed = _json(text)
     if not isinstance(listed, list) or not 1 <= len(listed) <= PROXIES_MAX:
         raise PoolError(f"it is not a JSON list of 1 to {PROXIES_MAX:,} proxy URLs")
-    return tuple(dict.fromkeys(_proxy(entry, place) for place, entry in enumerate(listed, 1)))
+    return _parse_all("entry", enumerate(listed, 1))
+
+
+def parse_lines(text: str) -> tuple[Proxy, ...]:
+    """Parse one proxy URL a line. Empty lines and lines with # are skipped. Raises PoolError."""
+    lines = [(place, line.strip()) for place, line in enumerate(text.splitlines(), 1)]
+    lines = [(place, line) for place, line in lines if line and not line.startswith("#")]
+    if not 1 <= len(lines) <= PROXIES_MAX:
+        raise PoolError(f"it does not list 1 to {PROXIES_MAX:,} proxy URLs, one a line")
+    return _parse_all("line", lines)
+
+
+def parse_proxy(entry: str) -> Proxy:
+    """Parse a proxy's URL. Raises PoolError with a predicate: "has no scheme: …"."""
+    proxy = _proxy(entry.strip())
+    if isinstance(proxy, str):
+        raise PoolError(proxy)
+    return proxy
+
+
+def _parse_all(what: str, entries: Iterable[tuple[int, object]]) -> tuple[Proxy, ...]:
+    found: dict[Proxy, None] = {}
+    for place, entry in entries:
+        proxy = _proxy(entry) if isinstance(entry, str) else "is not a text"
+        if isinstance(proxy, str):
+            raise PoolError(f"{what} {place} {proxy}")
+        found[proxy] = None
+    return tuple(found)
 
 
 def _json(text: str) -> object:
@@ -172,22 +215,34 @@ def _json(text: str) -> object:
         return None
 
 
-def _proxy(entry: object, place: int) -> Proxy:
-    url = _url(entry) if isinstance(entry, str) else None
-    if url is None or url.protocol not in _PORTS or not url.hostname:
-        raise PoolError(
-            f"entry {place} is not an http or https URL like http://user:pass@host:port"
-        )
+def _proxy(entry: str) -> Proxy | str:  # noqa: PLR0911 - one for each mistake
+    """Return a proxy, or a predicate that describes the mistake and contains no part of it."""
+    if "://" not in entry:
+        return "has no scheme: write http://HOST:PORT, or https, socks5 or socks5h"
+    authority, *rest = _BEHIND.split(entry.partition("://")[2], maxsplit=1)
+    if rest and "@" in rest[0]:
+        return "has a / ? or # in its password: write %2F, %3F or %23"
+    url = _url(entry)
+    if url is None or not url.hostname:
+        port = _PORT.search(authority)
+        wrong = port is not None and not (port[1].isdecimal() and int(port[1][:6]) <= PORT_MAX)
+        return f"has no port of 1 to {PORT_MAX}" if wrong else f"is not a URL like {_EXAMPLE}"
+    if url.protocol not in _PORTS:
+        return "has another scheme than http, https, socks5 and socks5h"
+    if url.port == "0":
+        return f"has no port of 1 to {PORT_MAX}"
     if url.pathname not in ("", "/") or url.search or url.hash:
-        raise PoolError(f"entry {place} has something behind its port")
+        return f"has something behind its port: write it like {_EXAMPLE}"
     user, password = _unescaped(url.username), _unescaped(url.password)
     if b":" in user:
-        raise PoolError(f"entry {place} has a colon in its user name, which Basic cannot carry")
+        return "has a colon in its user name, which Basic cannot carry"
+    if url.protocol.startswith(SOCKS) and max(len(user), len(password)) > SOCKS_BYTES_MAX:
+        return f"has a user or password above the {SOCKS_BYTES_MAX} bytes of SOCKS"
     authorization = None
     if user or password:
         authorization = "Basic " + b64encode(user + b":" + password).decode("ascii")
     return Proxy(
-        url=f"{url.protocol}//{url.hostname}:{url.port or _PORTS[url.protocol]}",
+        url=f"{url.protocol}//{url.hostname.lower()}:{url.port or _PORTS[url.protocol]}",
         user=url.username,
         authorization=authorization,
     )

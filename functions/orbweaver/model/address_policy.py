@@ -94,6 +94,8 @@ class Allowed:
 
 
 PUBLIC_ONLY = Allowed()
+# RFC 6761, 6762 and 8375, and ICANN's reservation of 2024.
+_PRIVATE_NAMES = (".localhost", ".local", ".internal", ".home.arpa")
 # An address or network with its ports: `127.0.0.1:80`, `10.0.0.0/8:80-90`, `[::1]:80`,
 # `[fd00::/8]:80`
 _OFF_THE_WEB = f"port {{}} is not one of {', '.join(map(str, sorted(PORTS)))}"
@@ -128,6 +130,19 @@ def verdict(
     )
     if what is not None:
         return f"{address} is {what}{fix if listed else ''}"
+    return None if port in PORTS else _OFF_THE_WEB.format(port)
+
+
+def name_verdict(name: str, port: int, *, is_named: bool) -> str | None:
+    """Return why a name that only a proxy resolves is refused, or None if it is allowed.
+
+    `is_named`: a seed names this origin.
+    """
+    if is_named:
+        return None
+    name = name.lower().rstrip(".")
+    if "." not in name or name.endswith(_PRIVATE_NAMES):
+        return f"{name} is a name of private networks, and no seed names it"
     return None if port in PORTS else _OFF_THE_WEB.format(port)
 
 

@@ -285,8 +285,25 @@ class CrawlSettings:
         example='{ "api.example.com" = { headers = { "X-Api-Key" = "key" } } }',
     )
     proxied: bool = Setting(True, "identity.proxies").as_field(
-        "Whether to use the stack's proxies, if it has any.",
-        "--proxies no  do not use the stack's proxies",
+        "Whether to use proxies, if there are any.",
+        "--proxies no  request directly, without the proxies of the stack or environment",
+    )
+    ca_bundle: str | None = Setting(None, "network.ca_bundle").as_field(
+        "File with certificate authorities, in addition to the system's. Not for a stack.",
+        "--ca-bundle FILE  certificate authorities, in addition to the system's",
+        example='"company-ca.pem"',
+    )
+    # As secret headers: sent only to the origins of the seeds.
+    client_cert: str | None = Setting(None, "network.client_cert").as_field(
+        'Client certificate, "FILE" or "FILE:KEY". Used only at the origins of the seeds. Not for a'
+        " stack.",
+        "--client-cert FILE[:KEY]  client certificate; used only at the origins of the seeds",
+        example='"client.pem:client.key"',
+    )
+    insecure_hosts: tuple[str, ...] = Setting((), "network.insecure").as_field(
+        "Hosts whose certificates are not verified.",
+        "--insecure HOST  do not verify the certificate of this host; may be repeated",
+        example='["test.example.com"]',
     )
     window_s: int = Setting(WEEK_S, "dedup.window", "seconds", bounds=(0, 366 * 86_400)).as_field(
         "URLs that a run of this name saw within this time are not requested again. "

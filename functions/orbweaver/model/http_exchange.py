@@ -37,6 +37,21 @@ class BodyBudget(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """TLS settings of a request: files on this machine, and whether certificates are verified.
+
+    `ca_bundle` has authorities in addition to the system's. `client_cert` is `FILE` or `FILE:KEY`.
+    """
+
+    ca_bundle: str | None = None
+    client_cert: str | None = None
+    insecure: bool = False
+
+
+SYSTEM_TRUST = Trust()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One GET or HEAD, or a POST of `body`. `direct` bypasses proxies.
 
@@ -62,6 +77,7 @@ class Request:
     # request.
     answered: Callable[[], None] | None = field(default=None, repr=False, compare=False)
     sent: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    trust: Trust = SYSTEM_TRUST
     paced: bool = True  # whether the host has a delay, which leaves time to verify responses
 
 
@@ -72,7 +88,8 @@ class Response:
     `body` is decoded, and None if it was not read. `truncated`: the body was cut at
     `body_bytes_max` decoded bytes. `received`: bytes of the body on the wire, including unwanted
     ones (`adapters/web/wire.py`). `headers_cut`: number of header lines that were dropped. `asked`:
-    headers of the request in a form that may be stored (`model/user_agent.py`).
+    headers of the request in a form that may be stored (`model/user_agent.py`). `proxy`: host and
+    port of the proxy that was used.
     """
 
     status: int
@@ -92,6 +109,7 @@ class Response:
     render_cut: bool = False
     # Screenshot as WebP.
     screenshot: bytes | None = field(default=None, repr=False)
+    proxy: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +125,7 @@ class Failure:
     latency_ms: int = 0
     later_s: float | None = None
     received: int = 0
+    proxy: str | None = None
 
 
 def received_of(answer: Response | Failure) -> int:

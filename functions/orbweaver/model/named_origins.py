@@ -58,9 +58,14 @@ def non_public_names(
     return frozenset(
         (address, port_of(origin))
         for origin in origins
-        for address in _own_addresses(origin) or (book or {}).get(_name(origin), ())
+        for address in addresses_of(origin, book or {})
         if not is_public(address)
     )
+
+
+def addresses_of(url: str, book: Mapping[str, tuple[Address, ...]]) -> tuple[Address, ...]:
+    """Return the addresses of a URL's host that are known without DNS."""
+    return _own_addresses(url) or book.get(_name(url), ())
 
 
 def problem_with_own_port(urls: Iterable[str], allowed: Allowed) -> str | None:

@@ -97,6 +97,9 @@ class PageRecord:
         int | None, "offset of the record of its links in body_key; empty: none (links)"
     ] = None
     links_length: Annotated[int | None, "compressed size of that record in bytes"] = None
+    proxy: Annotated[
+        str | None, "host and port of the proxy that was used; empty: none (proxies)"
+    ] = None
     extracted: tuple[Item, ...] = field(default=(), metadata={"column": False})
 
 

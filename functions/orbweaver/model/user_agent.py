@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.http_exchange import Headers, HostHeaders
+from orbweaver.model.http_exchange import SYSTEM_TRUST, Headers, HostHeaders, Trust
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted, resolved
 
 AGENTS_MAX = 100
@@ -60,11 +60,12 @@ class IdentityError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """User agent and headers for one host. `token` is its product token in robots.txt."""
+    """User agent, headers and TLS for one host. `token` is the agent's name in robots.txt."""
 
     agent: str
     token: str
     headers: Headers = field(default=(), repr=False)
+    trust: Trust = SYSTEM_TRUST
 
 
 def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
@@ -76,11 +77,18 @@ def identity_of(crawl: Crawl, host: str, default_agent: str) -> Identity:
     if crawl.user_agents:
         name = hostname_of(host)
         agent = min(crawl.user_agents, key=lambda agent: _rank(agent, name))
-    headers = crawl.headers
-    if headers and host not in _secret_origins(crawl.anchors or crawl.seeds):
+    headers, certificate = crawl.headers, crawl.client_cert
+    is_seed = not (headers or certificate) or host in _secret_origins(crawl.anchors or crawl.seeds)
+    if not is_seed:
         headers = tuple(pair for pair in headers if pair[0].lower() in OPEN_HEADERS)
     own = next((own for origin, own in crawl.host_headers if origin == host), ())
-    return _identity(agent, joined(headers, own) if own else headers)
+    return _identity(
+        agent,
+        joined(headers, own) if own else headers,
+        crawl.ca_bundle,
+        certificate if is_seed else None,
+        bool(crawl.insecure_hosts) and hostname_of(host) in crawl.insecure_hosts,
+    )
 
 
 def joined(headers: Headers, own: Headers) -> Headers:
@@ -122,8 +130,11 @@ def origin_of(text: str, seeds: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=256)
-def _identity(agent: str, headers: Headers) -> Identity:
-    return Identity(agent=agent, token=token_of(agent), headers=headers)
+def _identity(
+    agent: str, headers: Headers, bundle: str | None, certificate: str | None, insecure: bool
+) -> Identity:
+    trust = Trust(ca_bundle=bundle, client_cert=certificate, insecure=insecure)
+    return Identity(agent=agent, token=token_of(agent), headers=headers, trust=trust)
 
 
 @lru_cache(maxsize=256)

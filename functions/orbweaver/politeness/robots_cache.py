@@ -193,6 +193,7 @@ class RobotsKeeper:
             user_agent=identity.agent,
             headers=identity.headers,
             direct=not crawl.proxied,
+            trust=identity.trust,
             accept=frozenset({"*/*"}),
             body_bytes_max=BYTES_MAX,
             total_s=self._settings.fetching.fetch_total_s,

@@ -360,6 +360,7 @@ class PackFetcher:
             user_agent=identity.agent,
             headers=headers,
             direct=not crawl.proxied,
+            trust=identity.trust,
             head=asks_by_head(crawl, target),
             accept=SITEMAP_TYPES if sitemap else page_types(crawl),
             body_bytes_max=room.most,

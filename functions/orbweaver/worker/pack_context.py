@@ -127,6 +127,7 @@ def page_record(
         rendered=True if response is not None and response.rendered else None,
         h1=page.h1 if page else None,
         render_why=None if render_why is None else str(render_why),
+        proxy=answer.proxy if answer else None,
     )
 
 

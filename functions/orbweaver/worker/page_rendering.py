@@ -283,6 +283,7 @@ class PageLoader:
                 user_agent=identity.agent,
                 headers=(*identity.headers, *sent),
                 direct=not crawl.proxied,
+                trust=identity.trust,
                 accept=frozenset({ANY_TYPE}),
                 body_bytes_max=room.most,
                 room=room if crawl.bytes_max is not None else None,

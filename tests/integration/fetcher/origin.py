@@ -159,6 +159,7 @@ def request(
     accept: frozenset[str] = HTML,
     body_bytes_max: int = 1_000_000,
     total_s: float = TOTAL_S,
+    named: frozenset[str] = frozenset(),
 ) -> Request:
     return Request(
         url=url,
@@ -166,6 +167,7 @@ def request(
         accept=accept,
         body_bytes_max=body_bytes_max,
         total_s=total_s,
+        named=named,
     )
 
 

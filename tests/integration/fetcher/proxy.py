@@ -87,7 +87,7 @@ class ForwardProxy:
         try:
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await writer.drain()
-            await asyncio.gather(_pump(reader, ours), _pump(theirs, writer))
+            await asyncio.gather(pump(reader, ours), pump(theirs, writer))
         finally:
             ours.transport.abort()
 
@@ -105,7 +105,7 @@ class ForwardProxy:
         ours.close()
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):
         while chunk := await reader.read(65_536):
             writer.write(chunk)

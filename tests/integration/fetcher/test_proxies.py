@@ -10,7 +10,7 @@ import pytest
 
 from orbweaver.adapters.web import proxy_client
 from orbweaver.adapters.web.client import HttpFetcher
-from orbweaver.model.address_policy import PUBLIC_ONLY
+from orbweaver.model.address_policy import PUBLIC_ONLY, THIS_MACHINE, parse_allowed
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.outcome import Reason
 from tests.integration.fetcher.authority import Leaf, server_context
@@ -41,6 +41,7 @@ async def test_plain_request_by_proxy() -> None:
             result = await fetcher.fetch(request(url))
             assert isinstance(result, Response)
             assert (result.status, result.body) == (200, b"<p>hi")
+            assert result.proxy == f"127.0.0.1:{proxy.port}"
     assert [head.split(" ")[1] for head in proxy.heads] == [url, url]
     assert all(f"Proxy-Authorization: {BASIC}\r\n" in head for head in proxy.heads)
     for asked in origin.asked:
@@ -148,6 +149,24 @@ async def test_unresolved_target_is_not_sent_to_proxy(error: OSError, reason: Re
     async with proxying() as proxy, fetching(proxy.url(), book=book) as fetcher:
         failure = failed(await fetcher.fetch(request("http://nowhere.test/")))
     assert (failure.reason, proxy.heads) == (reason, [])
+
+
+async def test_name_unknown_here_is_sent_to_chosen_proxy() -> None:
+    """In many networks, only the proxy resolves names of the web; private names stay refused."""
+    proxy = ForwardProxy(book={"nowhere.test": "127.0.0.1"})
+    async with (
+        serving([answer(b"<p>hi", HTML), Act.CLOSE]) as origin,
+        proxying(proxy),
+        fetching(proxy.url(), book={}, allowed=parse_allowed(THIS_MACHINE)) as fetcher,
+    ):
+        fetcher._resolves = False
+        url = origin.url("/", "nowhere.test")
+        result = await fetcher.fetch(request(url, named=frozenset({url.rstrip("/")})))
+        for refused in ("http://router/", "http://nowhere.test:6379/"):
+            assert failed(await fetcher.fetch(request(refused))).reason is Reason.ADDRESS
+    assert isinstance(result, Response), result
+    assert result.body == b"<p>hi"
+    assert len(proxy.heads) == 1
 
 
 async def test_public_target_is_checked_once_a_minute(

@@ -10,15 +10,18 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
-from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.adapters.web.tls import context_for, verifying
+from orbweaver.model.http_exchange import Failure, Response, Trust
 from orbweaver.model.outcome import Reason
 from tests.corpora import corpus
-from tests.integration.fetcher.authority import Leaf, authority, server_context
+from tests.integration.fetcher.authority import NOW, Leaf, authority, server_context
 from tests.integration.fetcher.origin import SOON_S, answer, fetching, request, serving
 from tests.sites.steps import Act, Step
 
@@ -152,7 +155,7 @@ async def test_certificate_error_outranks_refused_connection_of_other_address(
         result = await fetcher.fetch(request(origin.url("/", "good.test")))
     assert isinstance(result, Failure)
     assert result.reason is Reason.TLS
-    assert "certificate has expired" in result.detail
+    assert "it expired on" in result.detail
 
 
 def test_every_case_of_corpus_is_tested() -> None:
@@ -239,3 +242,119 @@ async def test_server_alert_is_reported(case: Case, said: str, tmp_path: Path) -
     assert isinstance(result, Failure), result
     assert result.reason is Reason.TLS
     assert said in result.detail
+
+
+@pytest.mark.parametrize(
+    ("leaf", "said"),
+    [
+        (Leaf(issuer="itself"), "it is self-signed: --ca-bundle FILE trusts it"),
+        (Leaf(issuer="unknown"), "unknown authority is an unknown authority"),
+        (Leaf(issuer="intermediate", chain=False), "intermediate authority is an unknown"),
+        (Leaf(days=(-20, -10)), f"it expired on {NOW - timedelta(days=10):%Y-%m-%d}: --insecure"),
+        (Leaf(days=(10, 20)), f"it is valid from {NOW + timedelta(days=10):%Y-%m-%d}"),
+        (Leaf(names=("a.test", "b.test")), "it is for other names (a.test, b.test): --insecure"),
+        (Leaf(names=tuple(f"{n}.test" for n in range(9))), "(0.test, 1.test, 2.test and 6 more)"),
+        (Leaf(names=(), common_name="good.test"), "it is for other names (no name)"),
+    ],
+)
+async def test_detail_names_fault_of_certificate_and_fix(
+    leaf: Leaf, said: str, tmp_path: Path
+) -> None:
+    async with (
+        serving([answer(PAGE)], tls=server_context(leaf, tmp_path)) as origin,
+        fetching(book={"good.test": ["127.0.0.1"]}) as fetcher,
+    ):
+        asking = request(origin.url("/", "good.test"))
+        failure = await fetcher.fetch(asking)
+        insecure = await fetcher.fetch(replace(asking, trust=Trust(insecure=True)))
+    assert isinstance(failure, Failure)
+    assert failure.reason is Reason.TLS
+    assert said in failure.detail
+    assert isinstance(insecure, Response), insecure
+
+
+async def test_server_without_tls_is_named() -> None:
+    async def meet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(meet, "127.0.0.1", 0)
+    async with server, fetching() as fetcher:
+        port = server.sockets[0].getsockname()[1]
+        failure = await fetcher.fetch(request(f"https://127.0.0.1:{port}/"))
+    assert isinstance(failure, Failure)
+    assert "does not speak TLS at this port" in failure.detail
+
+
+async def test_bundle_is_trusted_in_addition_and_for_its_request_only(tmp_path: Path) -> None:
+    """A proxy gets the authorities, but is verified and never sees the client certificate."""
+    bundle = tmp_path / "ca.pem"
+    bundle.write_bytes(authority("unknown").pem)
+    trust = Trust(ca_bundle=str(bundle))
+    for issuer in ("unknown", "trusted"):
+        context = server_context(Leaf(issuer=issuer), tmp_path)
+        async with (
+            serving([answer(PAGE)], tls=context) as origin,
+            fetching(book={"good.test": ["127.0.0.1"]}) as fetcher,
+        ):
+            asking = request(origin.url("/", "good.test"))
+            result = await fetcher.fetch(replace(asking, trust=trust))
+            assert isinstance(result, Response), result
+            assert isinstance(await fetcher.fetch(asking), Response) is (issuer == "trusted")
+    strict = verifying(context_for(replace(trust, insecure=True)))
+    assert strict is context_for(trust)
+    assert (strict.verify_mode, strict.check_hostname) == (ssl.CERT_REQUIRED, True)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+async def test_client_certificate_is_sent(joined: bool, tmp_path: Path) -> None:
+    server_context(Leaf(names=("client.test",)), tmp_path)
+    file, key = tmp_path / "me.pem", tmp_path / "me.key"
+    file.write_bytes((tmp_path / "chain.pem").read_bytes())
+    key.write_bytes((tmp_path / "key.pem").read_bytes())
+    if joined:
+        file.write_bytes(file.read_bytes() + key.read_bytes())
+    context = context_of(Case(asks_for_certificate=True), tmp_path)
+    trust = Trust(client_cert=str(file) if joined else f"{file}:{key}")
+    async with (
+        serving([answer(PAGE)], tls=context) as origin,
+        fetching(book={"good.test": ["127.0.0.1"]}) as fetcher,
+    ):
+        result = await fetcher.fetch(replace(request(origin.url("/", "good.test")), trust=trust))
+    assert isinstance(result, Response), result
+
+
+@pytest.mark.parametrize(
+    ("trust", "said"),
+    [
+        (Trust(ca_bundle="{}/none.pem"), "none.pem: No such file or directory"),
+        (Trust(ca_bundle="{}/text.pem"), "text.pem: it has no certificate"),
+        (Trust(client_cert="{}/chain.pem"), "chain.pem: it has no certificate, or no private key"),
+        (Trust(client_cert="{}/chain.pem:{}/none.key"), "none.key: No such file or directory"),
+        (Trust(client_cert="{}/chain.pem:{}/other.key"), "belongs to another certificate"),
+        (Trust(client_cert="{}/chain.pem:{}/locked.key"), "the key has a password"),
+    ],
+)
+async def test_unusable_file_is_named(trust: Trust, said: str, tmp_path: Path) -> None:
+    server_context(Leaf(), tmp_path)
+    (tmp_path / "text.pem").write_text("text")
+    other = authority("unknown")
+    (tmp_path / "other.key").write_bytes(other.key_pem)
+    locked = other.key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"word"),
+    )
+    (tmp_path / "locked.key").write_bytes(locked)
+    named = {
+        name: value.replace("{}", str(tmp_path))
+        for name in ("ca_bundle", "client_cert")
+        if (value := getattr(trust, name))
+    }
+    async with fetching() as fetcher:
+        failure = await fetcher.fetch(
+            replace(request("https://127.0.0.1:1/"), trust=replace(trust, **named))
+        )
+    assert isinstance(failure, Failure)
+    assert failure.reason is Reason.TLS
+    assert said in failure.detail

@@ -10,7 +10,9 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 
 from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.adapters.web.client import HttpFetcher, Limits
-from orbweaver.adapters.web.proxy_client import Proxies, ProxyingFetcher
+from orbweaver.adapters.web.proxy_client import ProxyingFetcher
+from orbweaver.adapters.web.proxy_sources import source_of
+from orbweaver.fetching.proxy_config import ProxyConfig
 from orbweaver.model.address_policy import Allowed
 from orbweaver.model.http_exchange import Failure, Response
 from tests.integration.fetcher.origin import LOOPBACK, Names
@@ -43,7 +45,7 @@ async def fetching(
             limits=limits,
             dials_proxies=True,
         ),
-        proxies=Proxies(secrets=MemorySecrets(world), name="pool", clock=clock),
+        source_of=source_of(ProxyConfig(secret="pool"), MemorySecrets(world)),
         clock=clock,
     )
     try:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from orbweaver.adapters.web.proxy_client import DOUBTFUL_MS, FRESH_MS, HELD_MS, Proxies, Trouble
+from orbweaver.adapters.web.proxy_client import DOUBTFUL_MS, HELD_MS, Proxies, Trouble
+from orbweaver.adapters.web.proxy_sources import FRESH_MS, secret_source
 from orbweaver.fetching.proxy_pool import Proxy, Wait
 from orbweaver.model.errors import Permanent, Transient
 from tests.memory import ManualClock
@@ -42,7 +43,7 @@ class Kept:
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW_MS))
 
     def __post_init__(self) -> None:
-        self.proxies = Proxies(secrets=self.secrets, name="pool", clock=self.clock)
+        self.proxies = Proxies(secret_source(self.secrets, "pool"), self.clock)
 
     async def picks(self, after_ms: int = 0) -> bool:
         self.clock.at_ms += after_ms
@@ -86,7 +87,7 @@ async def test_missing_or_invalid_list_stops_proxies(
     kept.secrets.held = before
     assert await kept.picks(DOUBTFUL_MS)
     (line,) = caplog.records
-    assert (line.message, vars(line)["secret"]) == ("proxies.unreadable", "pool")
+    assert (line.message, vars(line)["source"]) == ("proxies.unreadable", "pool")
     assert "w0rd" not in repr(vars(line))
 
 

@@ -48,6 +48,10 @@ async def test_start_sends_seeds_and_returns_location() -> None:
         ({"seeds": [SITE], "limits": {"pages": 0}}, ["limits.pages"]),
         ({"seeds": [SITE], "scope": {"include": ["("]}}, ["scope.include"]),
         ({"seeds": [SITE], "seeds_file": "/etc/passwd"}, ["seeds_file"]),
+        (
+            {"seeds": [SITE], "network": {"ca_bundle": "/etc/x", "client_cert": "/etc/y"}},
+            ["network.ca_bundle", "network.client_cert"],
+        ),
         ({"seeds": [SITE], "identity": {"headers": {"Cookie": "s3cret\n"}}}, ["identity.headers"]),
     ],
 )

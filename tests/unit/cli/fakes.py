@@ -25,7 +25,7 @@ from orbweaver.cli.main import run
 from orbweaver.cli.stack import NAMES, WORKER, EmulatedStack, StackUnreachable
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, State, Stop
-from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.http_exchange import Failure, Response, Trust
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord, page_key
 from orbweaver.model.settings import STORE
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from localstack.deployed import Alarm, Source
     from orbweaver.app.aws_ports import Ports
     from orbweaver.cli.stack import Say
+    from orbweaver.fetching.proxy_pool import Proxy
     from orbweaver.model.http_exchange import Request
     from orbweaver.model.ports import Fetcher
     from orbweaver.model.settings import Settings
@@ -305,13 +306,17 @@ class Stage:
             web=self.web,
             clock=self.clock,
             reach=self.reach,
+            reach_proxy=self.reach_proxy,
             stdin=self.stdin or sys.stdin,
         )
 
     def make_store(self) -> None:
         StorePorts(store_settings({}), self.folder / STORE).ending.close()
 
-    async def reach(self, url: str) -> Failure | None:
+    async def reach_proxy(self, proxy: Proxy) -> Failure | None:
+        return self.unreached.get(proxy.name)
+
+    async def reach(self, url: str, trust: Trust) -> Failure | None:
         return self.unreached.get(url)
 
     @contextlib.asynccontextmanager

@@ -133,7 +133,7 @@ def test_check_of_full_definition_shows_changes_and_no_secret(stage: Stage) -> N
         "IGNORES nofollow",
         "as mine/1",
         "with the headers Authorization (the seeds' own origins only), DNT",
-        "without the stack's proxies",
+        "without proxies",
         "before other crawls",
         "nothing: every URL is requested again, once",
         "or after 2 hours",

@@ -44,6 +44,7 @@ def test_every_option_of_crawl_reaches_plan() -> None:
         *("--cookies", "--proxies", "no", "--window", "0s", "--strip-parameter", "ref"),
         *("--keep-parameters", "--canonical", "--noindex", "skip", "--bodies", "all", "--text"),
         *("--links", "--redact", "phone", "--redact", "email", "--render", "auto"),
+        *("--ca-bundle", "ca.pem", "--client-cert", "me.pem", "--insecure", "a.test"),
         *("--screenshot", "--status-only"),
     ]
     parts = crawl_options.given(parse(["crawl", URL, *line]))
@@ -60,6 +61,9 @@ def test_every_option_of_crawl_reaches_plan() -> None:
         "pages_max": 1_000,
         "stop_when_nothing_new": True,
         "host_pages_max": 50,
+        "ca_bundle": "ca.pem",
+        "client_cert": "me.pem",
+        "insecure_hosts": ("a.test",),
         "bytes_max": 10**10,
         "nanodollars_max": 250_000_000,
         "duration_max_s": 7_200,

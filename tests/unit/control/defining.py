@@ -32,6 +32,11 @@ DOCUMENT: dict[str, Any] = {
         "hosts": {"example.org": {"headers": {"X-Key": "s"}}},
         "proxies": False,
     },
+    "network": {
+        "ca_bundle": "/ca.pem",
+        "client_cert": "/me.pem:/me.key",
+        "insecure": ["a.example.org"],
+    },
     "dedup": {"window": 0, "strip_parameters": ["ref"], "keep_parameters": True},
     "records": {
         "canonical": True,

@@ -17,6 +17,7 @@ from orbweaver.fetching.proxy_pool import (
     PoolError,
     Proxy,
     Wait,
+    parse_lines,
     parse_pool,
 )
 
@@ -41,6 +42,9 @@ def basic(text: str) -> str:
         ("http://me@p.test:1", "http://p.test:1", basic("me:")),
         ("http://[2001:db8::1]:8080", "http://[2001:db8::1]:8080", None),
         ("http://0x7f.1:8080", "http://127.0.0.1:8080", None),
+        ("http://me:a@b@p.test:1", "http://p.test:1", basic("me:a@b")),
+        ("socks5h://me:a%3Ab@P.test", "socks5h://p.test:1080", basic("me:a:b")),
+        ("socks5://[::1]:9", "socks5://[::1]:9", None),
     ],
 )
 def test_entry_is_split_into_url_and_credentials(
@@ -65,7 +69,13 @@ def test_entry_is_split_into_url_and_credentials(
         (json.dumps(["http://p.test"] * (PROXIES_MAX + 1)), "1 to 1,000"),
         ('["http://p.test", 7]', "entry 2"),
         ('["http://p.test", "me:word@p.test:1"]', "entry 2"),
-        ('["socks5://me:word@p.test:1"]', "entry 1"),
+        ('["socks4://me:word@p.test:1"]', "entry 1"),
+        ('["ftp://me:word@p.test:1"]', "another scheme"),
+        ('["p.test:1"]', "no scheme: write http://HOST:PORT"),
+        ('["http://me:wo#word@p.test:1"]', "%23"),
+        ('["http://p.test:0"]', "no port"),
+        ('["http://p.test:http"]', "no port"),
+        (json.dumps(["socks5h://me:" + "word" * 64 + "@p.test"]), "255 bytes"),
         ('["http://me:word@p.test:99999"]', "entry 1"),
         ('["http://me:word@"]', "entry 1"),
         ('["http://me:word@p.test:1/path"]', "behind its port"),
@@ -76,8 +86,28 @@ def test_entry_is_split_into_url_and_credentials(
 def test_invalid_list_is_rejected_without_secret(text: str, said: str) -> None:
     with pytest.raises(PoolError, match=said) as raised:
         parse_pool(text)
-    assert "word" not in str(raised.value)
+    assert "word" not in str(raised.value).replace("password", "")
     assert raised.value.__context__ is None
+
+
+def test_lines_of_file_are_proxies() -> None:
+    text = "# ours\n\n http://me:word@p.test:1 \r\nsocks5h://q.test\n"
+    assert [one.name for one in parse_lines(text)] == ["p.test:1", "q.test:1080"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "1 to 1,000 proxy URLs, one a line"),
+        ("# nothing", "one a line"),
+        ("http://p.test:1\n\nme:word@q.test:2", "line 3 has no scheme"),
+        ('["http://me:word@p.test:1"]', "line 1"),
+    ],
+)
+def test_invalid_line_is_named_without_secret(text: str, said: str) -> None:
+    with pytest.raises(PoolError, match=said) as raised:
+        parse_lines(text)
+    assert "word" not in str(raised.value)
 
 
 def test_proxy_listed_twice_counts_once() -> None:

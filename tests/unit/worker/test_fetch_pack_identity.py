@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.model.crawl_settings import Scope
-from orbweaver.model.http_exchange import Failure
+from orbweaver.model.http_exchange import Failure, Trust
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
 from tests.unit.stage import CRAWL, SITE, Stage, answer, html, outcomes, urls_of
@@ -92,6 +92,41 @@ async def test_crawl_setting_decides_use_of_proxies(proxied: bool) -> None:
     stage.web.put(f"{SITE}/x", html())
     await stage.deliver(stage.begin(replace(CRAWL, obey_robots=True, proxied=proxied), f"{SITE}/x"))
     assert [request.direct for request in stage.web.requests] == [not proxied] * 2
+
+
+async def test_client_certificate_goes_to_origin_of_seed_only() -> None:
+    """Robots.txt gets the TLS settings of its host, too."""
+    stage = Stage()
+    crawl = replace(
+        CRAWL,
+        seeds=(f"{SITE}/",),
+        scope=Scope.ANY,
+        obey_robots=True,
+        ca_bundle="/ca.pem",
+        client_cert="/me.pem",
+        insecure_hosts=("other.example",),
+    )
+    stage.web.put(f"{SITE}/robots.txt", answer(302, location=f"{OTHER}/robots.txt"))
+    stage.web.put(f"{SITE}/a", html(f"{OTHER}/b"))
+    stage.web.put(f"{OTHER}/b", html())
+    await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
+    await stage.drain()
+    ours = Trust(ca_bundle="/ca.pem", client_cert="/me.pem")
+    other = Trust(ca_bundle="/ca.pem", insecure=True)
+    trusts = {request.url: request.trust for request in stage.web.requests}
+    assert trusts[f"{SITE}/robots.txt"] == trusts[f"{SITE}/a"] == ours
+    assert trusts[f"{OTHER}/robots.txt"] == trusts[f"{OTHER}/b"] == other
+
+
+async def test_record_has_proxy_of_response_and_failure() -> None:
+    stage = Stage()
+    failure = Failure(reason=Reason.TLS, detail="expired", proxy="q.test:2")
+    stage.web.put(f"{SITE}/a", replace(html(), proxy="p.test:1"))
+    stage.web.put(f"{SITE}/b", failure)
+    stage.web.put(f"{SITE}/c", html())
+    await stage.deliver(stage.begin(CRAWL, f"{SITE}/a", f"{SITE}/b", f"{SITE}/c"))
+    records = {record.url.rpartition("/")[2]: record.proxy for record in stage.world.pages.values()}
+    assert records == {"a": "p.test:1", "b": "q.test:2", "c": None}
 
 
 @pytest.mark.parametrize("obey_robots", [True, False])

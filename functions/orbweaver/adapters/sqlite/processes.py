@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
@@ -26,14 +26,15 @@ class StoreProcesses:
         self.own = ""
 
     @contextmanager
-    def taking_part(self) -> Iterator[str]:
-        """Register this process while the block runs, and yield its id."""
+    def taking_part(self, mark: str = "") -> Iterator[str]:
+        """Register this process with its mark while the block runs, and yield its id."""
         own = f"{os.getpid()}-{token_hex(4)}"
         self._make_folder()
         path, begun = self._folder / own, self._folder / f".{own}"
         number = os.open(begun, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(number, fcntl.LOCK_EX)
+            os.write(number, mark.encode())
             begun.rename(path)  # so that the file is locked as soon as others see it
             self.own = own
             yield own
@@ -71,6 +72,14 @@ class StoreProcesses:
             if is_alive:
                 found.append(int(path.name.partition("-")[0]))
         return tuple(found)
+
+    def marks(self) -> dict[int, str]:
+        """Return the marks of running processes of this user, by process id."""
+        found, alive = {}, self.pids()
+        for path in self._files():
+            with suppress(OSError):
+                found[int(path.name.partition("-")[0])] = path.read_text()
+        return {pid: mark for pid, mark in found.items() if pid in alive}
 
     def _make_folder(self) -> None:
         try:

@@ -13,7 +13,10 @@ large_bodies    limit on concurrent large bodies
 decompression   bounded decoding of content codings
 deadline        one timer for all requests
 timing          latency metrics
+socks           handshake with SOCKS5 proxies
 proxy_client    requests through proxies
-tls             certificate authorities
+proxy_sources   lists of proxies
+tls             certificate authorities, TLS contexts
+tls_errors      TLS errors in words
 errors          mapping of exceptions to reasons
 """

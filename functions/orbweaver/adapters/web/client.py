@@ -11,6 +11,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import TYPE_CHECKING, cast
 
 import aiohttp
@@ -24,6 +25,7 @@ from orbweaver.adapters.web.address_guard import (
     GuardedResolver,
     Permits,
     guarded_socket,
+    names_here,
 )
 from orbweaver.adapters.web.deadline import Deadline, Deadlines
 from orbweaver.adapters.web.errors import (
@@ -36,10 +38,18 @@ from orbweaver.adapters.web.errors import (
 from orbweaver.adapters.web.large_bodies import LATER_S, LargeBodies, LargeBody
 from orbweaver.adapters.web.pool import ConnectionPool, Origins
 from orbweaver.adapters.web.pooled_request import Attempt, AwareRequest
-from orbweaver.adapters.web.tls import context as tls_context
+from orbweaver.adapters.web.tls import TrustError, context_for
 from orbweaver.adapters.web.wire import LINE_BYTES_MAX
-from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed
-from orbweaver.model.http_exchange import IDLE_S, Failure, Request, Response, one_line
+from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed, name_verdict
+from orbweaver.model.http_exchange import (
+    IDLE_S,
+    SYSTEM_TRUST,
+    Failure,
+    Request,
+    Response,
+    one_line,
+)
+from orbweaver.model.named_origins import addresses_of
 from orbweaver.model.outcome import Reason
 from orbweaver.model.user_agent import stored_headers
 
@@ -81,6 +91,21 @@ class FetchResult:
     tunnelled: bool = False
 
 
+class TargetCheck(Enum):
+    """How a target is checked before a proxy connects to it."""
+
+    RESOLVED = "resolved"  # its name must be known here
+    IF_RESOLVED = "if resolved"  # the proxy decides about names that are unknown here
+    ADDRESS = "address"  # as RESOLVED, and the proxy gets the address
+    NAME = "name"  # no DNS lookup here
+
+    @classmethod
+    def of(cls, proxy: Proxy, *, resolves: bool) -> TargetCheck:
+        if proxy.is_socks:
+            return cls.NAME if proxy.scheme.endswith("h") else cls.ADDRESS
+        return cls.RESOLVED if resolves else cls.IF_RESOLVED
+
+
 class HttpFetcher:
     """Implements `Fetcher` on aiohttp. Tasks of one event loop can share it."""
 
@@ -117,13 +142,23 @@ class HttpFetcher:
     async def fetch(self, request: Request) -> Response | Failure:
         return (await self.ask(request)).answer
 
-    async def ask(self, request: Request, proxy: Proxy | None = None) -> FetchResult:
+    async def ask(
+        self, request: Request, proxy: Proxy | None = None, addresses: tuple[str, ...] = ()
+    ) -> FetchResult:
         """Send a request.
 
-        `proxy` is required if this fetcher connects to proxies only, else None.
+        `proxy` is required if this fetcher connects to proxies only, else None. `addresses` of the
+        target are for a SOCKS proxy that must not resolve its name.
         """
+        if self._dials_proxies is (proxy is None):
+            raise ValueError("a fetcher dials proxies, or it dials targets")
+        try:
+            # Takes up to 50 ms, which must not count as the server's latency.
+            tls = self._context(request, proxy)
+        except TrustError as error:
+            return FetchResult(answer=Failure(reason=Reason.TLS, detail=one_line(str(error))))
         until_s = time.monotonic() + request.total_s
-        asked, attempt = await self._try(request, proxy)
+        asked, attempt = await self._try(request, proxy, addresses, tls)
         if request.answered is not None:
             request.answered()
         if await _is_certain(asked, attempt, request):
@@ -132,25 +167,36 @@ class HttpFetcher:
         assert self._session is not None and attempt.key is not None  # noqa: S101, PT018 - set by _try
         cast("ConnectionPool", self._session.connector).distrust(attempt.key)
         left_s = max(LEFT_S_MIN, until_s - time.monotonic())
-        again, attempt = await self._try(replace(request, total_s=left_s), proxy)
+        again, attempt = await self._try(replace(request, total_s=left_s), proxy, addresses, tls)
         return again
 
-    async def _try(self, request: Request, proxy: Proxy | None) -> tuple[FetchResult, Attempt]:
-        if self._dials_proxies is (proxy is None):
-            raise ValueError("a fetcher dials proxies, or it dials targets")
+    def _context(self, request: Request, proxy: Proxy | None) -> ssl.SSLContext | None:
+        if proxy is None and not request.url.startswith("https:"):
+            return None
+        if request.trust == SYSTEM_TRUST and self._tls is not None:
+            return self._tls
+        return context_for(request.trust)
+
+    async def _try(
+        self,
+        request: Request,
+        proxy: Proxy | None,
+        addresses: tuple[str, ...],
+        tls: ssl.SSLContext | None,
+    ) -> tuple[FetchResult, Attempt]:
         url = URL(request.url, encoded=True)  # already canonical: quoting again would change paths
-        if self._tls is None and (url.scheme == "https" or proxy is not None):
-            self._tls = tls_context()  # takes 50 ms, which must not count as the server's latency
         started_s = time.monotonic()
         deadline = self._deadlines.within(request.total_s)
         permit = self._permits.grant(request.named)
-        attempt = Attempt(deadline, permit, paced=request.paced, sent=request.sent)
+        paced, sent = request.paced, request.sent
+        attempt = Attempt(deadline, permit, paced=paced, sent=sent, addresses=addresses)
         large = self._large.place_for(url.raw_host or "")
+        tunnelled = proxy is not None and (url.scheme == "https" or proxy.is_socks)
         try:
             async with large:
                 with deadline:
-                    answer = await self._ask(url, request, attempt, deadline, proxy, large)
-            return FetchResult(answer=answer), attempt
+                    answer = await self._ask(url, request, attempt, deadline, proxy, large, tls)
+            return FetchResult(answer=answer, tunnelled=tunnelled), attempt
         except FAILURES as error:
             latency_ms = _ms_since(attempt.sent_s or started_s)
             reason, detail = reason_of(error), detail_of(error)
@@ -166,7 +212,7 @@ class HttpFetcher:
                 ),
                 error=error,
                 sent=attempt.sent_s is not None,
-                tunnelled=proxy is not None and url.scheme == "https",
+                tunnelled=tunnelled,
             )
             return asked, attempt
 
@@ -176,27 +222,40 @@ class HttpFetcher:
         what = "not connected" if attempt.sent_s is None else "not answered in full"
         return f"{what} within {request.total_s:g} s"
 
-    async def refusal(self, origin: URL, named: frozenset[str]) -> Failure | None:
-        """Return a failure if this fetcher must not connect to `origin`, which a proxy will reach.
+    async def check(
+        self, origin: URL, named: frozenset[str], check: TargetCheck
+    ) -> tuple[str, ...] | Failure:
+        """Return the addresses of `origin`, which a proxy will reach, or why it must not.
 
-        `named` are the origins of the seeds of the request's crawl.
+        `named` are the origins of the seeds of the request's crawl. Addresses are missing if only
+        the proxy can resolve the name.
         """
         await self._session_here()
         guard, host, port = self._guard, origin.raw_host or "", origin.port or 0
         assert guard is not None  # noqa: S101 - made with the session
         permit = self._permits.permit_for(named)
         try:
-            found = [host]
-            if not is_ip_address(host):
+            if is_ip_address(host):
+                found = [host]
+            elif check is TargetCheck.NAME:
+                found = [str(one) for one in addresses_of(str(origin), names_here())]
+            else:
                 found = [one["host"] for one in await guard.resolve(host, port)]
         except AddressRefusedError as error:
             return Failure(reason=Reason.ADDRESS, detail=one_line(error.why))
         except OSError as error:
-            detail = one_line(error.strerror or str(error) or "no address")
-            return Failure(reason=unresolved_reason(error), detail=detail)
-        whys = (permit.refusal(address, port) for address in found)
+            if check is not TargetCheck.IF_RESOLVED:
+                detail = one_line(error.strerror or str(error) or "no address")
+                return Failure(reason=unresolved_reason(error), detail=detail)
+            found = []
+        whys = [permit.refusal(address, port) for address in found]
+        if not found:
+            seeds = named if permit.allowed.networks else frozenset[str]()
+            whys = [name_verdict(host, port, is_named=str(origin) in seeds)]
         why = next((why for why in whys if why is not None), None)
-        return None if why is None else Failure(reason=Reason.ADDRESS, detail=one_line(why))
+        if why is not None:
+            return Failure(reason=Reason.ADDRESS, detail=one_line(why))
+        return tuple(found)
 
     async def aclose(self) -> None:
         lifetime, self._lifetime, self._session, self._loop = self._lifetime, None, None, None
@@ -211,6 +270,7 @@ class HttpFetcher:
         deadline: Deadline,
         proxy: Proxy | None,
         large: LargeBody,
+        tls: ssl.SSLContext | None,
     ) -> Response:
         session = await self._session_here()
         async with session.request(
@@ -222,7 +282,7 @@ class HttpFetcher:
             proxy_headers=heads.connecting(request, proxy),
             allow_redirects=False,
             middlewares=(attempt,),
-            ssl=self._tls or True,
+            ssl=tls or True,
         ) as answer:
             # From sending the request to the head of the response, so that it measures the server.
             latency_ms = _ms_since(attempt.sent_s or time.monotonic())

@@ -18,11 +18,16 @@ from pycares.errno import ARES_ENODATA, ARES_ENONAME, ARES_ENOTFOUND
 
 from orbweaver.adapters.web.address_guard import AddressRefusedError
 from orbweaver.adapters.web.decompression import CodingError
+from orbweaver.adapters.web.socks import SocksReplyError
+from orbweaver.adapters.web.tls_errors import tls_words
 from orbweaver.adapters.web.wire import FramingFloodError, HeadFloodError
 from orbweaver.model.http_exchange import one_line
 from orbweaver.model.outcome import Reason
 
 DETAIL_CHARS_MAX = 200
+# Statuses of a proxy that does not accept the user and password. tinyproxy sends 401.
+REJECTING = frozenset({401, 407})
+REJECTED = "it needs another user and password"
 
 
 class DroppedError(aiohttp.ClientError):
@@ -37,6 +42,7 @@ class SurplusError(aiohttp.ClientError):
 _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (
     (CodingError, Reason.ENCODING),
     (aiohttp.ClientHttpProxyError, Reason.PROXY),
+    (SocksReplyError, Reason.PROXY),
     (aiohttp.ClientProxyConnectionError, Reason.PROXY),
     (aiohttp.ClientConnectorDNSError, Reason.DNS),
     (aiohttp.ClientConnectorCertificateError, Reason.TLS),
@@ -96,7 +102,8 @@ def detail_of(error: BaseException) -> str:
             text = "the server closed the connection within the TLS handshake"
         case aiohttp.ClientHttpProxyError():
             # without the proxy's own text
-            text = f"the proxy answered {error.status} to CONNECT"
+            why = f": {REJECTED}" if error.status in REJECTING else ""
+            text = f"the proxy answered {error.status} to CONNECT{why}"
         case aiohttp.ClientConnectorError():
             text = words_of(error.os_error)
         case aiohttp.ClientResponseError():
@@ -104,14 +111,15 @@ def detail_of(error: BaseException) -> str:
         case aiohttp.ClientPayloadError():
             text = getattr(error.__cause__, "message", "") or str(error)
         case _:
-            text = str(error)
+            late = next((one for one in _chain(error) if isinstance(one, ssl.SSLError)), None)
+            text = (late and tls_words(late)) or str(error)
     return one_line(text or type(error).__name__)[:DETAIL_CHARS_MAX]
 
 
 def words_of(error: OSError) -> str:
     """Describe a connection error without asyncio's "Connect call failed" and the address."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the certificate is not in order: {error.verify_message}"
+    if isinstance(error, ssl.SSLError) and (words := tls_words(error)):
+        return words
     if error.errno is None or isinstance(error, socket.gaierror | ssl.SSLError):
         return error.strerror or str(error)
     return os.strerror(error.errno).lower()

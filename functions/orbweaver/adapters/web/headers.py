@@ -48,7 +48,9 @@ def request_headers(
 ) -> CIMultiDict[str] | CIMultiDictProxy[str]:
     """Return a request's headers. They replace headers of the same name that the crawl sets."""
     said = _common_headers(request.headers, request.user_agent, request.accept)
-    authorization = proxy.authorization if proxy is not None and url.scheme == "http" else None
+    # A plain request through SOCKS is received by the target itself.
+    forwarded = proxy is not None and url.scheme == "http" and not proxy.is_socks
+    authorization = proxy.authorization if proxy is not None and forwarded else None
     if request.condition is None and not authorization:
         return said
     headers = CIMultiDict(said)

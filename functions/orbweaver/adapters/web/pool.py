@@ -9,24 +9,33 @@ delay skips both waits.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import socket
+import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 import aiohttp
+from aiohappyeyeballs import start_connection
+from aiohttp import hdrs
 
 from orbweaver.adapters.web.address_guard import dialled_of
+from orbweaver.adapters.web.pooled_request import AwareRequest
+from orbweaver.adapters.web.socks import SocksReplyError, connect_through
+from orbweaver.adapters.web.tls import verifying
 from orbweaver.adapters.web.wire import CountingHandler
+from orbweaver.fetching.proxy_pool import SOCKS
 
 if TYPE_CHECKING:
-    import asyncio
-
     from aiohttp.abc import ResolveResult
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.client_reqrep import ConnectionKey
     from aiohttp.connector import AddrInfoType
+    from aiohttp.tracing import Trace
 
 QUIET_S_MIN, QUIET_S_MAX = 0.2, 0.4
 SLOWEST_KEPT = 0.9  # decay of an origin's slowest latency, per response
@@ -123,6 +132,68 @@ class ConnectionPool(aiohttp.TCPConnector):
         self, host: str, port: int, traces: Sequence[aiohttp.tracing.Trace] | None = None
     ) -> list[ResolveResult]:
         return dialled_of(await super()._resolve_host(host, port, traces))
+
+    def _get_ssl_context(self, req: aiohttp.ClientRequest) -> ssl.SSLContext | None:
+        tls = super()._get_ssl_context(req)
+        # aiohttp makes the request to a proxy itself, with the context of the target.
+        return tls if tls is None or isinstance(req, AwareRequest) else verifying(tls)
+
+    async def _create_connection(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
+    ) -> ResponseHandler:
+        proxy = req.proxy
+        if proxy is None or not proxy.scheme.startswith(SOCKS):
+            return await super()._create_connection(req, traces, timeout)
+        assert isinstance(req, AwareRequest) and proxy.raw_host and proxy.port  # noqa: S101, PT018 - made by the session and by `parse_proxy`
+        at_proxy = req.connection_key._replace(host=proxy.raw_host, port=proxy.port)
+        try:
+            found = await self._resolve_host(proxy.raw_host, proxy.port, traces=traces)
+        except OSError as error:
+            raise aiohttp.ClientConnectorDNSError(at_proxy, error) from error
+        infos = self._convert_hosts_to_addr_infos(found)
+        async with asyncio.timeout(timeout.sock_connect):
+            sock = await self._tunnel(infos, req, at_proxy)
+        tls = self._get_ssl_context(req)
+        _, protocol = await self._wrap_existing_connection(
+            self._factory,
+            sock=sock,
+            ssl=tls,
+            server_hostname=(req.url.raw_host or "").rstrip(".") if tls else None,
+            req=req,
+            timeout=timeout,
+        )
+        return protocol
+
+    async def _tunnel(
+        self, infos: list[AddrInfoType], req: AwareRequest, at_proxy: ConnectionKey
+    ) -> socket.socket:
+        """Connect to a SOCKS proxy, and let it connect to one of the target's addresses."""
+        *others, last = req.addresses or (req.url.raw_host or "",)
+        for host in others:
+            with suppress(SocksReplyError):
+                return await self._tunnel_to(host, infos, req, at_proxy)
+        return await self._tunnel_to(last, infos, req, at_proxy)
+
+    async def _tunnel_to(
+        self, host: str, infos: list[AddrInfoType], req: AwareRequest, at_proxy: ConnectionKey
+    ) -> socket.socket:
+        headers, port = req.proxy_headers, req.url.port or 0
+        credentials = headers.get(hdrs.PROXY_AUTHORIZATION) if headers else None
+        try:
+            sock = await start_connection(
+                infos, loop=self._loop, socket_factory=self._socket_factory
+            )
+            try:
+                await connect_through(sock, host, port, credentials)
+            except BaseException:
+                sock.close()
+                raise
+        except OSError as error:
+            raise aiohttp.ClientProxyConnectionError(at_proxy, error) from error
+        return sock
 
     async def _wrap_create_connection(
         self, *args: Any, addr_infos: list[AddrInfoType], **kwargs: Any

@@ -24,6 +24,7 @@ from orbweaver.adapters.web.address_guard import AddressRefusedError, Permit, ch
 from orbweaver.adapters.web.deadline import Deadline
 from orbweaver.adapters.web.errors import DroppedError
 from orbweaver.adapters.web.wire import CountingHandler
+from orbweaver.fetching.proxy_pool import SOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +58,7 @@ class AwareRequest(aiohttp.ClientRequest):
     certain: asyncio.Future[bool] | None = None
     paced = True
     sent: Callable[[], None] | None = None
+    addresses: tuple[str, ...] = ()  # of the target, for a proxy that must not resolve its name
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """Send the request. Raises if its pooled connection is closed or has unread data."""
@@ -85,7 +87,13 @@ class AwareRequest(aiohttp.ClientRequest):
         self.sent_s = time.monotonic()
         if self.deadline is not None:
             self.deadline.note_activity()
-        answer = await super().send(conn)
+        proxy = self.proxy
+        if proxy is not None and proxy.scheme.startswith(SOCKS):
+            self.proxy = None  # the request line is the target's own
+        try:
+            answer = await super().send(conn)
+        finally:
+            self.proxy = proxy
         if self.sent is not None:
             self.sent()  # after the write, so that the next request is not early
         return answer
@@ -104,11 +112,14 @@ class Attempt:
         *,
         paced: bool = True,
         sent: Callable[[], None] | None = None,
+        addresses: tuple[str, ...] = (),
     ) -> None:
+        """`addresses` of the target are for a SOCKS proxy that must not resolve its name."""
         self._deadline = deadline
         self._permit = permit
         self._paced = paced
         self._sent = sent
+        self._addresses = addresses
         self._request: AwareRequest | None = None
         self._content: aiohttp.StreamReader | None = None
 
@@ -119,6 +130,7 @@ class Attempt:
         self._request = request
         request.deadline, request.permit = self._deadline, self._permit
         request.paced, request.sent = self._paced, self._sent
+        request.addresses = self._addresses
         while True:
             try:
                 return await handler(request)

@@ -26,9 +26,9 @@ from orbweaver.adapters.web.address_guard import (
     guarded_socket,
 )
 from orbweaver.adapters.web.errors import unresolved_reason, words_of
-from orbweaver.adapters.web.tls import context as tls_context
+from orbweaver.adapters.web.tls import context_for
 from orbweaver.model.address_policy import Allowed
-from orbweaver.model.http_exchange import Failure, one_line
+from orbweaver.model.http_exchange import SYSTEM_TRUST, Failure, Trust, one_line
 from orbweaver.model.outcome import Reason
 from orbweaver.model.url import host_of
 
@@ -44,6 +44,7 @@ async def trouble_at(
     *,
     resolver: Callable[[], AbstractResolver] = aiohttp.DefaultResolver,
     connect_s: float = CONNECT_S,
+    trust: Trust = SYSTEM_TRUST,
 ) -> Failure | None:
     """Return why a canonical URL cannot be reached, or None if it can."""
     permits = Permits(allowed)
@@ -62,7 +63,7 @@ async def trouble_at(
         return Failure(reason=reason, detail=detail)
     finally:
         await guard.close()
-    return await _dial(origin, found, connect_s)
+    return await _dial(origin, found, connect_s, trust)
 
 
 async def _resolve(guard: GuardedResolver, origin: URL) -> list[ResolveResult]:
@@ -79,13 +80,15 @@ def _family(address: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
-async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> Failure | None:
+async def _dial(
+    origin: URL, found: list[ResolveResult], connect_s: float, trust: Trust
+) -> Failure | None:
     """Try the addresses in order. If all fail, return the most informative error."""
     errors: list[tuple[int, Failure]] = []
     for one in found:
         try:
             async with asyncio.timeout(connect_s / len(found)):
-                await _connect(origin, one)
+                await _connect(origin, one, trust)
         except TimeoutError:
             late = f"not connected within {connect_s:g} s"
             errors.append((1, Failure(reason=Reason.TIMEOUT, detail=late)))
@@ -104,8 +107,8 @@ async def _dial(origin: URL, found: list[ResolveResult], connect_s: float) -> Fa
     return min(errors, key=lambda one: one[0])[1]
 
 
-async def _connect(origin: URL, one: ResolveResult) -> None:
-    tls = tls_context() if origin.scheme == "https" else None
+async def _connect(origin: URL, one: ResolveResult, trust: Trust) -> None:
+    tls = context_for(trust) if origin.scheme == "https" else None
     address = (one["host"], one["port"])
     with guarded_socket((_family(one["host"]), socket.SOCK_STREAM, 0, "", address)) as dialled:
         dialled.setblocking(False)

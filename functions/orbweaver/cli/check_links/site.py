@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from orbweaver.app.store_runner import store_proxies, store_settings
 from orbweaver.cli import text
 from orbweaver.cli.causes import code_of
 from orbweaver.cli.check_links.context import CheckContext, StatusResults
@@ -16,6 +17,7 @@ from orbweaver.cli.check_links.statuses import NAME, run_crawl
 from orbweaver.cli.check_links.verdict import LEFT_OUT, judge, last_url, unverified
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.exit_codes import PageError
+from orbweaver.cli.proxy_options import trouble_of_seed
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.spec_checks import name_of
 from orbweaver.frontier import warc
@@ -37,8 +39,10 @@ NAME_CHARS_MAX = 80
 async def check_site(url: str, context: CheckContext) -> Results:
     """Check the links of a site. Raises PageError if its first page cannot be read."""
     around, plan = context.around, _plan(url, context.options)
-    seed = checked(plan, around).seeds[0]
-    if around.reach is not None and (why := await around.reach(seed)):
+    crawl = checked(plan, around)
+    seed = crawl.seeds[0]
+    proxies = store_proxies(around.environment, store_settings(around.environment))
+    if why := await trouble_of_seed(crawl, proxies, around, seed):
         raise _nothing(url, why.detail, why.reason)
     index = LinkIndex(excludes=context.excludes)
     async with context.session() as session:

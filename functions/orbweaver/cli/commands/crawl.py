@@ -23,18 +23,21 @@ from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.crawl_plan import plan_of
 from orbweaver.cli.exit_codes import INTERRUPTED, NOT_WRITTEN, OK, UsageError, WriteError
 from orbweaver.cli.live.display import Display, JsonDisplay
+from orbweaver.cli.proxy_options import proxies_given, proxies_of, trouble_of_seed
 from orbweaver.cli.session import Session, Stalled, chosen, opened, store_session
-from orbweaver.cli.stack import ENDPOINT, PORT, port_option, settings_from
+from orbweaver.cli.stack import ENDPOINT, PORT, StackPlace, port_option, settings_from
 from orbweaver.cli.store import (
     opened_store,
     option_again,
     store_of,
     worker_pids,
 )
+from orbweaver.cli.trust_files import check_files, check_stack_has_files
 from orbweaver.control.continuation import Continue, Refuse, Replace, Start
 from orbweaver.control.crawl_control import with_unused_id
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.spec_checks import crawl_of, keyed
+from orbweaver.fetching.proxy_config import DIRECT, ProxyConfig
 from orbweaver.frontier.refetch import MISSING
 from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_settings import Bodies
@@ -65,9 +68,11 @@ class RunState:
 def checked(plan: CrawlSpec, around: CliContext) -> Crawl:
     """Build the crawl of a plan. Raises UsageError for an invalid plan, before a crawl starts."""
     try:
-        return crawl_of(plan, around.clock.now_ms())
+        crawl = crawl_of(plan, around.clock.now_ms())
     except PlanError as error:
         raise UsageError(f"{OPTIONS.get(error.field, error.field)}: {error}") from error
+    check_files(plan, OPTIONS)
+    return crawl
 
 
 # --- crawl --------------------------------------------------------------------------------------
@@ -127,7 +132,7 @@ def _on_store(
 
     The further processes start while this process checks that the seeds can be reached.
     """
-    from orbweaver.app.store_runner import further_processes, store_settings
+    from orbweaver.app.store_runner import check_others, further_processes, store_settings
     from orbweaver.app.wiring import keep_made
 
     running.option = option_again(asked.arguments.store)
@@ -135,14 +140,17 @@ def _on_store(
     works = asked.arguments.workers or workers_for(asked.wanted.pages_max)
     others = worker_pids(folder)
     settings = store_settings(around.environment, extractor)
-    with further_processes(works - 1, folder, settings, around.environment) as further:
-        if unreached := _unreached(asked.wanted, around):
+    proxies = proxies_of(asked.arguments, around, settings)
+    check_others(folder, proxies)
+    begun = further_processes(works - 1, folder, settings, around.environment, proxies)
+    with begun as further:
+        if unreached := _unreached(asked.wanted, around, proxies):
             return _cannot_begin(unreached, around, display)
 
         async def go() -> int:
             left: Counter[str] | None = None if others else Counter()
             open_it = partial(opened_store, folder, around.environment, extractor=extractor)
-            opening = open_it(works=works, further=further, left_in_work=left)
+            opening = open_it(works=works, further=further, left_in_work=left, proxies=proxies)
             async with opening as ports:
                 keep_made()
                 session = store_session(ports, works=True, others=others, left_in_work=left or {})
@@ -154,6 +162,10 @@ def _on_store(
 def _on_stack(asked: CrawlCommand, around: CliContext, display: Display, running: RunState) -> int:
     """Crawl in a stack on an emulator, with the workers of the stack."""
     wanted, arguments = asked.wanted, asked.arguments
+    if proxies_given(arguments):
+        fix = "name them in its secret, `-c proxy_secret=NAME` (docs/proxies.md)"
+        raise UsageError(f"--proxy and --proxy-list are for a store, and this is a stack: {fix}")
+    check_stack_has_files(asked.plan)
     if arguments.target == AWS:
         raise UsageError(
             f"crawl runs on this machine only: use `orbweaver start --target {AWS} --wait`"
@@ -202,15 +214,15 @@ def _checked(
     return wanted, context
 
 
-def _unreached(wanted: Crawl, around: CliContext) -> list[tuple[str, Failure]]:
+def _unreached(
+    wanted: Crawl, around: CliContext, proxies: ProxyConfig | None = None
+) -> list[tuple[str, Failure]]:
     """Return seeds with the failures of their servers, or [] if at least one can be reached.
 
     Only the first few servers are tried. The test only connects and sends no request, so it needs
-    no slot of the hosts.
+    no slot of the hosts. If a server has `proxies`, only these are tried.
     """
-    reach = around.reach
-    if reach is None:
-        return []
+    reach = partial(trouble_of_seed, wanted, proxies or DIRECT, around)
     first = {host_of(url): url for url in reversed(wanted.references)}
     tried = [first[host] for host in first_hosts(wanted.references)]
 
@@ -413,6 +425,8 @@ def start(arguments: Namespace, around: CliContext) -> int:
         nonlocal plan
         async with chosen(arguments, around, writes=True) as session:
             custom.check_deployed(session.settings, wanted.items, custom.FIX)
+            if isinstance(session.place, StackPlace):
+                check_stack_has_files(plan)
             if given is None:
                 # An ended run can have the same id, if it started in the same second.
                 plan = replace(plan, id=with_unused_id(wanted, await session.control.crawls()).id)

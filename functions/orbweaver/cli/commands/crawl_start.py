@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from orbweaver.cli import crawl_options
 from orbweaver.cli.command import (
     PORT_HELP,
+    PROXIES,
     WORKERS,
     Command,
     add_formats,
@@ -51,6 +52,7 @@ _CRAWL_OPTIONS = combined_options(
     option("--target local|aws", "crawl with the local stack instead of a store"),
     option("--port N", PORT_HELP),
     option("--extractor FILE", "module with custom extractor functions for [[items]]"),
+    PROXIES,
     add_formats,
 )
 

@@ -126,6 +126,8 @@ async def _fetched(url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher)
             url=url,
             user_agent=identity.agent,
             headers=identity.headers,
+            direct=not crawl.proxied,
+            trust=identity.trust,
             accept=HTML_TYPES,
             body_bytes_max=settings.fetching.body_bytes_max,
             total_s=settings.fetching.fetch_total_s,

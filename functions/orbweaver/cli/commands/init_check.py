@@ -23,6 +23,7 @@ from orbweaver.cli.crawl_options import DEFINITION, OPTIONS
 from orbweaver.cli.crawl_template import STARTER
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.seed_files import SeedListError, seeds_in
+from orbweaver.cli.trust_files import check_files, with_absolute_files
 from orbweaver.control import definition
 from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec, Overlap
 from orbweaver.control.definition import DefinitionProblem
@@ -68,6 +69,7 @@ def plan_in(file: Path, around: CliContext) -> CrawlSpec:
     plan, problems = _read(file, around)
     now_ms = around.clock.now_ms()
     _refuse(file, (*problems, *definition.check(plan, problems, now_ms)), around)
+    check_files(plan)
     return plan
 
 
@@ -93,7 +95,8 @@ def _read(file: Path, around: CliContext) -> tuple[CrawlSpec, Problems]:
     """Read a definition and its seeds. Raises UsageError if it cannot be decoded."""
     document, lines, missing = document_in(file, around)
     plan, problems = definition.read(document, lines)
-    return plan, (*problems, *missing)
+    folder = (around.folder / file).parent
+    return with_absolute_files(plan, folder), (*problems, *missing)
 
 
 def document_in(file: Path, around: CliContext) -> tuple[object, str, Problems]:
@@ -375,9 +378,19 @@ def _manners(crawl: Crawl) -> Iterator[tuple[str, str]]:
     if crawl.cookies:
         yield "requests", "with cookies that the site has set in this crawl"
     if not crawl.proxied:
-        yield "requests", "without the stack's proxies"
+        yield "requests", "without proxies"
+    yield from _trusted(crawl)
     if crawl.express:
         yield "requests", "before other crawls"
+
+
+def _trusted(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    if crawl.ca_bundle:
+        yield "requests", f"with the certificate authorities of {crawl.ca_bundle}, too"
+    if crawl.client_cert:
+        yield "requests", f"with the client certificate {crawl.client_cert} (the seeds' origins)"
+    if crawl.insecure_hosts:
+        yield "requests", f"to {_some(crawl.insecure_hosts)} WITHOUT verifying certificates"
 
 
 def _some(items: tuple[str, ...]) -> str:

@@ -16,6 +16,7 @@ from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import OK
 from orbweaver.cli.session import Session, chosen
 from orbweaver.cli.store import StorePlace, option_again
+from orbweaver.cli.trust_files import check_stack_has_files
 from orbweaver.control.scheduler import Coming, Timetable
 
 _HEAD = ("NAME", "WHEN", "TIME ZONE", "NEXT")
@@ -36,8 +37,10 @@ async def _put(arguments: Namespace, around: CliContext) -> int:
     plan = plan_in(arguments.config, around)
     async with chosen(arguments, around) as session:
         custom.check_deployed(session.settings, plan.items, custom.FIX)
-        coming = await _timetable(session).put(plan)
         on_store = isinstance(session.place, StorePlace)
+        if not on_store:
+            check_stack_has_files(plan)
+        coming = await _timetable(session).put(plan)
     scheduled = coming.scheduled
     rows = [("name", scheduled.name), ("when", coming.when)]
     rows += [("next", _written(at_ms, scheduled.timezone)) for at_ms in coming.next_ms]

@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orbweaver.cli.command import WORKERS, command, log_options, option, store_option
+from orbweaver.cli.command import PROXIES, WORKERS, command, log_options, option, store_option
 from orbweaver.cli.commands.metrics import Board, address, listening, scraping
 from orbweaver.cli.export_files import OUT, check_folder, check_writable
+from orbweaver.cli.proxy_options import proxies_of
 from orbweaver.cli.session import Session, store_session
 from orbweaver.cli.store import opened_store
 from orbweaver.exporting.manifest import MANIFESTS, days_between, manifest_path
@@ -37,6 +38,7 @@ ENDED_LOOK_MS, ENDED_WAIT_MS = 5_000, 10_000
 
 
 async def serve(arguments: argparse.Namespace, around: CliContext) -> int:
+    from orbweaver.app.store_runner import store_settings
     from orbweaver.app.store_service import (
         TOKEN_FILE,
         ScheduleClock,
@@ -54,7 +56,10 @@ async def serve(arguments: argparse.Namespace, around: CliContext) -> int:
     if place is not None:
         check_folder(place, None)
         check_writable(place)
-    async with opened_store(folder, around.environment, works=arguments.workers or CORES) as ports:
+    proxies = proxies_of(arguments, around, store_settings(around.environment))
+    works = arguments.workers or CORES
+    opening = opened_store(folder, around.environment, works=works, proxies=proxies)
+    async with opening as ports:
         keep_made()
         session = store_session(ports, works=True)
         board = Board(session=session)
@@ -180,6 +185,7 @@ COMMANDS = (
         "serve",
         serve,
         WORKERS,
+        PROXIES,
         option(
             "--listen HOST:PORT",
             f"address of the HTTP API and /metrics ({LISTEN}); port 0 selects a free one",
