@@ -1,9 +1,9 @@
 """Declare where the proxies of a process come from: options, a secret, or environment variables.
 
-The variables are those of curl (ENVIRONMENT in its manual): `http_proxy` in lower case only,
-because a CGI server sets `HTTP_PROXY` from a request's header; `HTTPS_PROXY`, `ALL_PROXY` and
-`NO_PROXY` in both cases, lower case first. NO_PROXY has the rules of curl, and two of Go's
-`httpproxy`: loopback hosts are never proxied, and an entry can have a port.
+Environment variables have the names and rules of curl (ENVIRONMENT in its manual). `http_proxy` is
+read in lower case only, because a CGI server sets `HTTP_PROXY` from a request's header.
+`HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are read in both cases, lower case first. NO_PROXY has two
+rules of Go's `httpproxy`, too: loopback hosts are never proxied, and an entry can have a port.
 """
 
 from __future__ import annotations
