@@ -351,6 +351,14 @@ class View:
     async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
         raise NotImplementedError("no crawl of the model stores cookies")
 
+    async def session(self, crawl_id: str, origin: str) -> str | None:
+        raise NotImplementedError("no crawl of the model logs in")
+
+    async def keep_session(
+        self, crawl_id: str, origin: str, text: str, was: str | None, now_ms: int
+    ) -> bool:
+        raise NotImplementedError("no crawl of the model logs in")
+
     def _item(self, host: str) -> Host:
         return self._table.items.get(host) or Host(name=host)
 

@@ -346,6 +346,20 @@ async def test_recovery_of_unknown_host_writes_nothing(world: World) -> None:
     assert await hosts.read_host(HOST) == Host(name=HOST)
 
 
+async def test_state_of_login_is_written_only_if_unchanged(world: World) -> None:
+    """Of several workers, one gets the lease of a login."""
+    one, two, now_ms = world.container().hosts, world.container().hosts, world.clock.now_ms()
+    at = ("c-1", "https://example.com")
+    assert await one.session(*at) is None
+    assert await one.keep_session(*at, "first", None, now_ms)
+    assert not await two.keep_session(*at, "other", None, now_ms)
+    assert await two.keep_session(*at, "second", "first", now_ms)
+    assert not await one.keep_session(*at, "third", "first", now_ms)
+    assert [await hosts.session(*at) for hosts in (one, two)] == ["second", "second"]
+    assert await one.session("c-2", "https://example.com") is None
+    assert await one.cookies("c-1", "example.com") is None
+
+
 async def test_cookies_are_kept_per_crawl_and_site(world: World) -> None:
     one, two, now_ms = world.container().hosts, world.container().hosts, world.clock.now_ms()
     assert await one.cookies("c-1", "example.com") is None

@@ -92,5 +92,21 @@ class MemoryHosts(Gated):
 
         await self._do("hosts.keep_cookies", put)
 
+    async def session(self, crawl_id: str, origin: str) -> str | None:
+        return await self.cookies(crawl_id, origin)
+
+    async def keep_session(
+        self, crawl_id: str, origin: str, text: str, was: str | None, now_ms: int
+    ) -> bool:
+        del now_ms
+
+        def put() -> bool:
+            if self._world.cookies.get((crawl_id, origin)) != was:
+                return False
+            self._world.cookies[crawl_id, origin] = text
+            return True
+
+        return await self._do("hosts.keep_session", put)
+
     def _host(self, host: str) -> Host:
         return self._world.hosts.get(host) or Host(name=host)

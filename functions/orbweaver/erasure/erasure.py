@@ -207,12 +207,14 @@ class Forgetter:
         return done
 
     async def _cookies(self, scope: ErasureScope, done: Counter[str]) -> None:
-        """Remove the cookies of erased runs.
+        """Remove the cookies and logins of erased runs.
 
-        If a host is erased, remove all cookies of its site.
+        If a host is erased, remove all cookies and logins of its site.
         """
         async for crawl_id, site in self._traces.cookies():
-            if scope.run(crawl_id) or (scope.host is not None and _site_of(scope.host) == site):
+            # The state of a login has an origin as its site.
+            of = jar_of(f"{site}/") if "://" in site else site
+            if scope.run(crawl_id) or (scope.host is not None and _site_of(scope.host) == of):
                 await self._traces.remove_cookies(crawl_id, site)
                 done["cookies"] += 1
 

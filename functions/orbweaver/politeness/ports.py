@@ -59,3 +59,11 @@ class Hosts(RobotsStore, Protocol):
 
     async def keep_cookies(self, crawl_id: str, site: str, text: str, now_ms: int) -> None:
         """Write the cookies of a site in a crawl. The last write wins."""
+
+    async def session(self, crawl_id: str, origin: str) -> str | None:
+        """Read the state of a crawl's login at an origin as last written, or None."""
+
+    async def keep_session(
+        self, crawl_id: str, origin: str, text: str, was: str | None, now_ms: int
+    ) -> bool:
+        """Write the state of a login, atomically if it is still `was`. Return False if not."""

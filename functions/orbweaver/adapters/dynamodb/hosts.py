@@ -214,6 +214,24 @@ class DynamoHosts:
         }
         await self._dynamo.put(self._table, fields)
 
+    async def session(self, crawl_id: str, origin: str) -> str | None:
+        # No site contains "://", so an origin cannot be the key of a site's cookies.
+        return await self.cookies(crawl_id, origin)
+
+    async def keep_session(
+        self, crawl_id: str, origin: str, text: str, was: str | None, now_ms: int
+    ) -> bool:
+        key = {"host": cookies_key(crawl_id, origin)}
+        update, values = assign({"jar": text, "expires_at": now_ms // 1000 + COOKIES_KEPT_S})
+        when = "attribute_not_exists(#jar)"
+        if was is not None:
+            when, values[":was"] = "#jar = :was", was
+        try:
+            await self._dynamo.updated(self._table, key, update, values, when=when)
+        except ConditionFailed:
+            return False
+        return True
+
     def _cached(self, host: str) -> Host:
         return self._seen.get(host)[0] or Host(name=host)
 

@@ -116,6 +116,21 @@ class SqliteHosts:
         with self._store.writing() as db:
             put(db, "cookies", crawl_id, site, text, now_ms // 1000 + COOKIES_KEPT_S)
 
+    async def session(self, crawl_id: str, origin: str) -> str | None:
+        # No site contains "://", so an origin cannot be the key of a site's cookies.
+        return await self.cookies(crawl_id, origin)
+
+    async def keep_session(
+        self, crawl_id: str, origin: str, text: str, was: str | None, now_ms: int
+    ) -> bool:
+        with self._store.writing() as db:
+            sql = "SELECT jar FROM cookies WHERE crawl = ? AND site = ?"
+            row = db.execute(sql, (crawl_id, origin)).fetchone()
+            if (None if row is None else row[0]) != was:
+                return False
+            put(db, "cookies", crawl_id, origin, text, now_ms // 1000 + COOKIES_KEPT_S)
+        return True
+
     def _robots_of(self, db: sqlite3.Connection, host: str) -> RobotsEntry | None:
         row = db.execute("SELECT fetched_at FROM robots WHERE host = ?", (host,)).fetchone()
         known = self._robots.get(host)
