@@ -8,4 +8,6 @@ This room does no I/O: `adapters.web` sends the requests.
     proxy_config      sources of proxies: options, secret, environment
     proxy_pool        selects a proxy
     cookies           accepts and sends cookies
+    cookies_file      reads cookies that a browser exported
+    login_form        fills in login forms, and checks pages for a login
 """

@@ -6,6 +6,7 @@ This package defines the meaning and stored form of values. It has no side effec
     url                 canonical URLs, the site of a host, limits of a URL
     target              a URL on its way through the queue
     outcome             outcomes of a URL, with reasons
+    auth                how a crawl logs in, with references to secrets
     crawl_settings      all settings of a crawl
     crawl               one run: definition, state, counters and byte and dollar limits
     crawl_codec         the stored form of a crawl
@@ -19,6 +20,7 @@ This package defines the meaning and stored form of values. It has no side effec
     columns             tables of exports and their columns
     http_exchange       HTTP requests, responses and header values
     user_agent          user agent and headers of a request
+    auth_checks         validation of logins
     address_policy      addresses that a crawl may connect to
     named_origins       non-public origins that a user named
     page_record         the stored result of one URL

@@ -187,6 +187,11 @@ def problems_of_headers(headers: Headers) -> Iterator[str]:
         seen.add(plain)
 
 
+def is_value(text: str) -> bool:
+    """Return True if a text can be the value of a header."""
+    return _VALUE.fullmatch(text) is not None
+
+
 def check_host_headers(hosts: HostHeaders) -> None:
     if len(hosts) > HOSTS_MAX:
         raise IdentityError(f"{len(hosts)} hosts are too many: give up to {HOSTS_MAX}")

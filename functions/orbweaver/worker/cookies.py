@@ -21,6 +21,7 @@ from orbweaver.fetching.cookies import (
     join_cookies,
     to_text,
 )
+from orbweaver.fetching.cookies_file import joined_jar
 from orbweaver.model.http_exchange import Headers
 from orbweaver.model.ports import Clock
 
@@ -55,6 +56,19 @@ class Cookies:
         own = next((value for name, value in given if name.lower() == COOKIE), None)
         others = tuple(pair for pair in given if pair[0].lower() != COOKIE)
         return (*others, ("Cookie", header if own is None else join_cookies(own, header)))
+
+    async def names(self, crawl_id: str, url: str) -> frozenset[str]:
+        """Return the names of the cookies that a request to the URL would have."""
+        header = await self._header(crawl_id, url) or ""
+        return frozenset(pair.partition("=")[0] for pair in header.split("; ") if pair)
+
+    async def add(self, crawl_id: str, url: str, cookies: Jar) -> None:
+        """Store cookies from elsewhere than a response. They replace cookies of the same name."""
+        key = (crawl_id, jar_of(url))
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            jar = joined_jar(await self._read(key), cookies)
+            await self._hosts.keep_cookies(*key, to_text(jar), self._clock.now_ms())
+            self._jars[key] = jar
 
     async def _header(self, crawl_id: str, url: str) -> str | None:
         key = (crawl_id, jar_of(url))

@@ -1,0 +1,193 @@
+"""Define how a crawl logs in at an origin, with references to secrets instead of secrets.
+
+A reference names the place of a secret: `env:NAME` (variable), `file:PATH`, `secret:NAME` (Secrets
+Manager, or a file of the store), `ssm:NAME` (SSM parameter). Stored crawls contain references only.
+`model/auth_checks.py` validates them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from orbweaver.model.http_exchange import Headers
+from orbweaver.model.url import host_of
+from orbweaver.model.url_patterns import matches
+
+ENV, FILE, SECRET, SSM = "env:", "file:", "secret:", "ssm:"
+PLACES = (ENV, FILE, SECRET, SSM)
+# Places that a stack can read, and that a request over HTTP can name. Otherwise a caller of the API
+# could send any file of the machine to a site.
+REMOTE_PLACES = (SECRET, SSM)
+# Matches links that end a session. It needs no letter before and after the word.
+LOGOUT = (
+    r"(?i)(?:^|[^a-z]|%3a)(?:user)?"
+    r"(?:log[_-]?out|log[_-]?off|sign[_-]?out|sign[_-]?off|abmelden|ausloggen|deconnexion)"
+    r"(?:$|[^a-z])"
+)
+# Matches a password field. The form around it is the login form.
+FORM = 'input[type="password"]'
+KINDS = ("basic", "bearer", "headers", "cookies", "login")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageCheck:
+    """Conditions on a response. Conditions that are None do not count.
+
+    `url` is the URL to request for the check, or a pattern of a redirect's target.
+    """
+
+    url: str | None = None
+    status: int | None = None
+    selector: str | None = None
+    text: str | None = None
+    cookie: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A login form: its page, values of its fields (`inputs`), and the proof of a login.
+
+    `form` is a selector of the form or of an element in it. `lost` detects a page that asks for
+    another login. `logout` is a pattern of links that end the session.
+    """
+
+    url: str
+    form: str = FORM
+    inputs: Headers = ()
+    check: PageCheck = PageCheck()
+    lost: PageCheck | None = None
+    logout: str = LOGOUT
+
+    @property
+    def lost_page(self) -> PageCheck:
+        return self.lost or PageCheck(selector=self.form)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginAuth:
+    """How a crawl logs in at one origin. It has exactly one of the other fields.
+
+    `basic` is a user name and the reference of the password. `headers` has references as values.
+    """
+
+    origin: str
+    basic: tuple[str, str] | None = None
+    bearer: str | None = None
+    headers: Headers = ()
+    cookies: str | None = None
+    login: Login | None = None
+
+    @property
+    def kind(self) -> str:
+        return next((name for name in KINDS if getattr(self, name)), "")
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The references to the secrets of this login, without literal texts."""
+        values = [*(self.basic or ()), self.bearer, self.cookies]
+        values += [value for _, value in self.headers]
+        values += [value for _, value in self.login.inputs] if self.login else []
+        return tuple(dict.fromkeys(value for value in values if value and is_reference(value)))
+
+    @property
+    def has_session(self) -> bool:
+        return self.login is not None or self.cookies is not None
+
+
+def is_reference(value: str) -> bool:
+    return value.startswith(PLACES)
+
+
+def auth_for(auth: tuple[OriginAuth, ...], url: str) -> OriginAuth | None:
+    """Return the login of a URL's origin. Other origins never get its headers."""
+    return next((one for one in auth if url.startswith(f"{one.origin}/")), None)
+
+
+def login_of_page(auth: tuple[OriginAuth, ...], url: str, body: bytes) -> Login | None:
+    """Return the login that a page may ask for again, or None if that is impossible."""
+    found = auth_for(auth, url)
+    login = None if found is None else found.login
+    # The default condition needs a password field, and most pages have none.
+    if login is None or (login.lost is None and b"password" not in body.lower()):
+        return None
+    return login
+
+
+def keeps_cookies(auth: tuple[OriginAuth, ...]) -> bool:
+    return any(one.has_session for one in auth)
+
+
+def leaves_session(auth: tuple[OriginAuth, ...], url: str) -> bool:
+    """Return True if a URL is the login page or a logout link of an origin with a session."""
+    found = auth_for(auth, url)
+    if found is None or not found.has_session:
+        return False
+    if found.login is None:
+        return matches((LOGOUT,), url)
+    path = url.partition("?")[0]
+    return path == found.login.url.partition("?")[0] or matches((found.login.logout,), url)
+
+
+def problem_at_place(auth: tuple[OriginAuth, ...], *, stack: bool, prefix: str) -> str | None:
+    """Return why a stack, or else this machine, cannot read a secret of the logins. None: it can.
+
+    A stack reads only secrets whose names begin with its `prefix`.
+    """
+    for reference in (reference for one in auth for reference in one.references):
+        place, _, name = reference.partition(":")
+        if not stack and f"{place}:" == SSM:
+            return (
+                f"{place}: is read by a stack on AWS only: give env:NAME, file:PATH or secret:NAME"
+            )
+        if stack and f"{place}:" not in REMOTE_PLACES:
+            fix = "put it into Secrets Manager or SSM, and give secret:NAME or ssm:NAME"
+            return f"{place}: is on this machine, where a stack on AWS cannot read it: {fix}"
+        if stack and not prefix:
+            return (
+                "the stack may read no secrets of logins: deploy with -c login_prefix=crawl/logins"
+            )
+        if stack and not name.lstrip("/").startswith(prefix):
+            return f"{reference!a} is not below {prefix!a}, where the stack may read secrets"
+    return None
+
+
+def names_place_over_http(auth: tuple[OriginAuth, ...]) -> str | None:
+    """Return the place of a reference that a request over HTTP must not name, or None."""
+    references = (reference for one in auth for reference in one.references)
+    return next((f"{one.partition(':')[0]}:" for one in references if not _is_remote(one)), None)
+
+
+def _is_remote(reference: str) -> bool:
+    return reference.startswith(REMOTE_PLACES)
+
+
+def absolute(auth: tuple[OriginAuth, ...], folder: str) -> tuple[OriginAuth, ...]:
+    """Return logins whose `file:` references have absolute paths. `folder` ends with a slash."""
+    return tuple(_absolute(one, folder) for one in auth)
+
+
+def _absolute(one: OriginAuth, folder: str) -> OriginAuth:
+    def placed(value: str) -> str:
+        path = value.removeprefix(FILE)
+        if not value.startswith(FILE) or path.startswith("/"):
+            return value
+        return f"{FILE}{folder}{path}"
+
+    login = one.login
+    if login is not None:
+        login = replace(login, inputs=tuple((name, placed(own)) for name, own in login.inputs))
+    return replace(
+        one,
+        basic=None if one.basic is None else (placed(one.basic[0]), placed(one.basic[1])),
+        bearer=None if one.bearer is None else placed(one.bearer),
+        headers=tuple((name, placed(value)) for name, value in one.headers),
+        cookies=None if one.cookies is None else placed(one.cookies),
+        login=login,
+    )
+
+
+@lru_cache(maxsize=64)
+def origins_for_login(one: OriginAuth) -> frozenset[str]:
+    """Return the origins to which a login may send requests: its own and that of its page."""
+    return frozenset({one.origin, host_of(one.login.url)} if one.login else {one.origin})
