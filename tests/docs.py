@@ -29,6 +29,7 @@ REASONS = {
     "the AWS command line": 6,
     "a package index": 4,  # tests/e2e/test_wheel.py runs three of them.
     "a server of yours": 3,
+    "a site with a login": 3,
     "a Docker engine": 3,
     "an answer at the terminal": 1,
     "a rule of yours that names functions": 1,

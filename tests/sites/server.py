@@ -44,6 +44,7 @@ class Asked:
     target: str
     host: str
     headers: Mapping[str, str]
+    body: bytes = b""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +140,7 @@ class _Door:
             target=request.raw_path,
             host=request.host,
             headers=request.headers,
+            body=await request.read() if request.method == "POST" else b"",
         )
         if asked.target.startswith(CONTROL):
             return self._control(asked)

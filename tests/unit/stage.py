@@ -41,6 +41,7 @@ from tests.memory import (
     MemoryPacks,
     MemoryPages,
     MemoryQueue,
+    MemorySecrets,
     Moment,
     World,
 )
@@ -209,6 +210,7 @@ class Stage:
         self.backlog = MemoryBacklog(world, gate)
         self.files = MemoryFiles(world, gate)
         self.budgets = MemoryBudgets(world, gate)
+        self.secrets = MemorySecrets(world, gate)
         self.random, self.delivery_random = Random(1), Random(next(_CONTAINERS))
         self.worker = Worker(self, fetcher=self.web, metrics=self.metrics)
         self.applier, self.processor = self.worker.applier, self.worker.processor

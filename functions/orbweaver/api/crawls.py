@@ -65,6 +65,7 @@ from orbweaver.diagnostics.rule_texts import never_requested_reason
 from orbweaver.frontier.messages import REFERENCE_CHARS_MAX, seeds_of
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import drop_percent
+from orbweaver.model.auth import names_place_over_http
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import TooLarge, UnknownCrawl
 from orbweaver.model.url import canonicalize, host_of, redacted
@@ -94,6 +95,8 @@ async def start(means: HandlerContext, *, headers: Keyed, body: Definition) -> R
     flaws = (*closed(plan.seeds, "seeds", means), *closed(plan.sitemap_urls, "sitemaps", means))
     if flaws:
         raise Refused(400, str(flaws[0]), flaws)
+    if (where := names_place_over_http(plan.auth)) is not None:
+        raise Refused(400, f"auth: {where} is not possible over HTTP: give secret:NAME")
     crawl, created = await means.control.begin(plan, headers.idempotency_key)
     place = {"Location": f"crawls/{crawl.id}"}
     return Reply(status=201 if created else 200, body=Run.build(crawl), headers=place)

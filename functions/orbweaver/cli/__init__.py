@@ -24,6 +24,7 @@
     export_files      files of an export
     one_file          one table of a crawl as one file
     crawl_template    definition that `init` writes
+    login_check       logins of a definition, tried by `check --login`
     ruling            one host's robots.txt for one command
     gauges            Prometheus metrics
     text              texts and numbers, safe for terminals

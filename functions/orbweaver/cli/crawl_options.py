@@ -45,7 +45,7 @@ _ORDER = (
         "obey_robots",
     ),
     "obey_nofollow",
-    *("user_agents", "headers", "cookies", "proxied"),
+    *("user_agents", "headers", "auth", "cookies", "proxied"),
     *_TRUST,
     "express",
 )
@@ -56,6 +56,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "bytes": option_types.size_bytes,
     "nanodollars": option_types.nanodollars,
     "headers": option_types.header,
+    "auth": option_types.auth,
 }
 
 

@@ -11,6 +11,7 @@ from orbweaver.cli.crawl_options import STANDARD_INPUT, given
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.trust_files import absolute_files
 from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.model.auth import absolute
 
 # A delay above this causes a note, because the user might have meant milliseconds.
 LONG_DELAY_MS = 30_000
@@ -23,6 +24,8 @@ def plan_of(arguments: Namespace, around: CliContext) -> CrawlSpec:
     if (delay_ms := parts.get("delay_ms", 0)) > LONG_DELAY_MS:
         milliseconds = f" ({delay_ms // 1000}ms for milliseconds)" if delay_ms % 1000 == 0 else ""
         around.note(f"delay {delay_ms / 1000:g} s between two requests to a host{milliseconds}")
+    if "auth" in parts:
+        parts["auth"] = absolute(parts["auth"], f"{around.folder.resolve()}/")
     if arguments.config is None:
         return CrawlSpec(**parts)
     from orbweaver.cli.commands.init_check import plan_from

@@ -23,6 +23,15 @@ _HEAD = """\
 """
 _LISTS = """\
 
+# Login at an origin (docs/login.md): basic, bearer, header, cookies or login. A secret is named by
+# env:NAME, file:PATH, secret:NAME or ssm:NAME. `orbweaver check --login` tries it.
+# [auth."https://example.com"]  # e.g.
+# basic = { user = "me", password = "env:PASSWORD" }  # e.g.
+# [auth."https://wiki.example.com".login]  # e.g.
+# url = "/login"  # e.g.
+# fields = { username = "me", password = "env:WIKI_PASSWORD" }  # e.g.
+# check = { selector = "a.logout" }  # e.g.
+
 # Rules for URLs that match a regular expression. For each of these keys the first matching rule
 # that sets it decides: depth (instead of limits.depth), priority, delay, window, follow (whether to
 # follow links of the page), record.

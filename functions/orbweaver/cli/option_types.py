@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from orbweaver.exporting.manifest import check_day, formats_in
 from orbweaver.model import amounts
+from orbweaver.model.auth import PLACES, OriginAuth
 
 T = TypeVar("T")
 THRESHOLD = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(%?)")
@@ -120,6 +121,36 @@ def proxy(text: str) -> str:
     except PoolError as error:
         raise argparse.ArgumentTypeError(f"the URL {error}") from None
     return text
+
+
+def auth(text: str) -> OriginAuth:
+    """Parse a login `ORIGIN=HOW`. Errors omit the text, because it may contain a secret."""
+    origin, sign, how = text.partition("=")
+    kind, colon, rest = how.partition(":")
+    first, second = _split_reference(rest)
+    parts: dict[str, Any] = {}
+    match kind:
+        case "basic" if second:
+            parts["basic"] = (first, second)
+        case "header" if second:
+            parts["headers"] = ((first, second),)
+        case "bearer" | "cookies" if rest:
+            parts[kind] = rest
+    if not (origin and sign and colon and parts):
+        raise argparse.ArgumentTypeError(
+            "a login is ORIGIN=HOW, like https://example.org=bearer:env:TOKEN; HOW is"
+            " basic:USER:SECRET, bearer:SECRET, header:NAME:SECRET or cookies:SECRET"
+        )
+    return OriginAuth(origin=origin, **parts)
+
+
+def _split_reference(text: str) -> tuple[str, str]:
+    """Split `USER:SECRET`, where the user can be a reference like `env:NAME`."""
+    place, colon, rest = text.partition(":")
+    if f"{place}{colon}" in PLACES:
+        name, _, secret = rest.partition(":")
+        return f"{place}:{name}", secret
+    return place, rest
 
 
 def _listed(words: Sequence[str]) -> str:

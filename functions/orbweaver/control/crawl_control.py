@@ -22,6 +22,7 @@ from orbweaver.frontier.messages import Close, Pack, Past, SeedsMessage, decode,
 from orbweaver.frontier.resumption import resumed, runs_to_continue
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import pages_of, run_to_compare
+from orbweaver.model.auth import problem_at_place
 from orbweaver.model.crawl import Counts, Crawl, State, Stop, run_id, with_state
 from orbweaver.model.errors import Conflict, ControlError, UnknownCrawl
 from orbweaver.model.named_origins import problem_with_own_port
@@ -105,7 +106,7 @@ class Control(CrawlQueries):
         return standing, False
 
     def check(self, crawl: Crawl) -> None:
-        """Raise ControlError if a seed is an address of the stack, or for an unusable webhook."""
+        """Raise ControlError for a seed at the stack, or an unusable webhook or login."""
         allowed = self._settings.fetching.allowed
         problem = problem_with_own_port(crawl.references, allowed) if allowed.networks else None
         if problem is not None:
@@ -115,6 +116,14 @@ class Control(CrawlQueries):
             why = refusal_of(crawl.webhook, signing=signing, allowed=allowed)
             if why is not None:
                 raise ControlError(f"notify.webhook: {why}")
+
+        names = self._settings.names
+        if crawl.auth:
+            why = problem_at_place(
+                crawl.auth, stack=bool(names.hosts_table), prefix=names.login_prefix
+            )
+            if why is not None:
+                raise ControlError(f"auth: {why}")
 
     async def _compared(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
         """Copy the previous run's page count, because that run can expire before this run ends."""

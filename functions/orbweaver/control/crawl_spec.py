@@ -75,7 +75,7 @@ _ORDER = (
     ),
     "notify",
 )
-_LISTS = ("rules", "items")
+_LISTS = ("auth", "rules", "items")
 
 
 def _settings() -> Iterator[Setting]:

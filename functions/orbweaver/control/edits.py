@@ -17,6 +17,8 @@ from orbweaver.control.definition import DefinitionError, DefinitionProblem, che
 from orbweaver.control.definition_keys import BY_PATH
 from orbweaver.control.spec_checks import tracking_of
 from orbweaver.control.webhook import webhook_of
+from orbweaver.model.auth import keeps_cookies
+from orbweaver.model.auth_checks import with_origins
 from orbweaver.model.crawl import Counters, Crawl
 from orbweaver.model.url import canonicalize
 from orbweaver.model.user_agent import origins_of
@@ -113,9 +115,13 @@ def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:
             return crawl.retry_of is not None or urls == set(getattr(crawl, part))
         if part == "host_headers":
             return origins_of(given, crawl.seeds) == crawl.host_headers
+        if part == "auth":
+            given = with_origins(given, crawl.references)
         if part == "webhook":
             return given is not None and webhook_of(given) == crawl.webhook
     except ValueError:
         return False
+    if part == "cookies":
+        given = given or keeps_cookies(crawl.auth)  # a login keeps cookies in any case
     # No run has a schedule, so the definition's schedule is ignored.
     return not hasattr(crawl, part) or given == getattr(crawl, part)

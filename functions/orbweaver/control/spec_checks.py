@@ -15,6 +15,8 @@ from orbweaver.control.webhook import webhook_of
 from orbweaver.diagnostics.url_changes import suggest_url
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
+from orbweaver.model.auth import OriginAuth, keeps_cookies
+from orbweaver.model.auth_checks import problems_of_auth, selectors_of, with_origins
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, first_hosts, run_id
 from orbweaver.model.crawl_codec import digest_of
 from orbweaver.model.crawl_rules import problems_of as problems_of_rules
@@ -79,6 +81,9 @@ def crawl_of(plan: CrawlSpec, now_ms: int) -> Crawl:
         "concurrency": concurrency,
         "host_headers": _host_headers(plan, seeds),
         "insecure_hosts": tuple(dict.fromkeys(map(str.lower, plan.insecure_hosts))),
+        "auth": (logins := _logins(plan, (*seeds, *sitemap_urls))),
+        # A session needs cookies.
+        "cookies": plan.cookies or keeps_cookies(logins),
         "webhook": None if plan.webhook is None else webhook_of(plan.webhook),
     }
     crawl = Crawl(
@@ -99,6 +104,13 @@ def _host_headers(plan: CrawlSpec, seeds: tuple[str, ...]) -> HostHeaders:
         return origins_of(plan.host_headers, seeds)
     except IdentityError as error:
         raise PlanError("host_headers", str(error)) from error
+
+
+def _logins(plan: CrawlSpec, urls: tuple[str, ...]) -> tuple[OriginAuth, ...]:
+    try:
+        return with_origins(plan.auth, urls)
+    except IdentityError as error:
+        raise PlanError("auth", str(error)) from error
 
 
 def keyed(plan: CrawlSpec, key: str) -> CrawlSpec:
@@ -152,6 +164,7 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
         yield PlanError("headers", text)
     yield from _of_identity(plan, "host_headers", check_host_headers)
     yield from _of_insecure_hosts(plan)
+    yield from _of_auth(plan)
     for part, text in (*_of_schedule(plan, now_ms), *problems_of_webhook(plan)):
         yield PlanError(part, text)
 
@@ -163,6 +176,19 @@ def _of_items(plan: CrawlSpec) -> Iterable[tuple[str, str]]:
     from orbweaver.extraction.rules import problems_of
 
     return problems_of(plan.items)
+
+
+def _of_auth(plan: CrawlSpec) -> Iterator[PlanError]:
+    if not plan.auth:
+        return
+    from orbweaver.extraction.css import problem_of
+
+    for text in problems_of_auth(plan.auth):
+        yield PlanError("auth", text)
+    for one in plan.auth:
+        for key, selector in () if one.login is None else selectors_of(one.login):
+            if (why := problem_of(selector)) is not None:
+                yield PlanError("auth", f"{one.origin[:100]!a}: login.{key}: {why}")
 
 
 def _of_schedule(plan: CrawlSpec, now_ms: int | None) -> Iterable[tuple[str, str]]:

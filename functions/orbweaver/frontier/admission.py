@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.frontier.crawler_traps import is_reordered_index, trap_reason
+from orbweaver.model.auth import leaves_session
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_rules import depth_limit, depth_limits
 from orbweaver.model.crawl_settings import Scope
@@ -347,10 +348,12 @@ def admit_target(crawl: Crawl, now_ms: int) -> Reason | None:
 
 
 def admit_pattern(crawl: Crawl, url: str, *, seed: bool = False) -> Refusal | None:
-    """Return the refusal if the crawl's patterns exclude a URL, else None.
+    """Return the refusal if patterns of the crawl or of its login exclude a URL, else None.
 
-    Include patterns do not apply to seeds.
+    Include patterns do not apply to seeds. Links that end the session of a login are refused, too.
     """
+    if crawl.auth and leaves_session(crawl.auth, url):
+        return Refusal.LOGOUT
     if crawl.exclude and matches(crawl.exclude, url):
         return Refusal.EXCLUDE
     if crawl.include and not seed and not matches(crawl.include, url):

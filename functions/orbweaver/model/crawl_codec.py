@@ -88,6 +88,24 @@ def _render_rules(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
     return tuple(RenderRule(match=one["match"], mode=RenderMode(one["mode"])) for one in raw)
 
 
+def _auth(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
+    from orbweaver.model.auth import OriginAuth
+
+    return tuple(_read(OriginAuth, one) for one in raw)
+
+
+def _login(raw: dict[str, Any]) -> Any:
+    from orbweaver.model.auth import Login
+
+    return _read(Login, raw)
+
+
+def _page_check(raw: dict[str, Any]) -> Any:
+    from orbweaver.model.auth import PageCheck
+
+    return _read(PageCheck, raw)
+
+
 def _fields(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
     from orbweaver.model.item_rules import Field
 
@@ -95,6 +113,10 @@ def _fields(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
+    "auth": _auth,
+    "login": _login,
+    "check": _page_check,
+    "lost": _page_check,
     "stop": Stop,
     "rules": _rules,
     "items": _items,

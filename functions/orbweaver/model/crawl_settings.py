@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from orbweaver.model.amounts import NANO, duration_text, size_text
 
 if TYPE_CHECKING:
+    from orbweaver.model.auth import OriginAuth
     from orbweaver.model.http_exchange import Headers, HostHeaders
     from orbweaver.model.item_rules import ItemRule
     from orbweaver.model.url_rules import UrlRule
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _Plain: TypeAlias = Literal["text", "texts", "number", "switch", "word", "headers", "pii_kinds"]
 _Amount: TypeAlias = Literal["milliseconds", "seconds", "bytes", "nanodollars"]
 _Rules: TypeAlias = Literal["url_rules", "item_rules", "render_rules"]
-ValueKind: TypeAlias = _Plain | _Amount | _Rules | Literal["host_headers"]
+ValueKind: TypeAlias = _Plain | _Amount | _Rules | Literal["host_headers", "auth"]
 # Formats the bounds of a setting, and values beyond them, for messages.
 WRITTEN: Mapping[str, Callable[[int], str]] = {
     "number": "{:,}".format,
@@ -361,6 +362,12 @@ class CrawlSettings:
     webhook: str | None = Setting(None, "notify.webhook", secret=True).as_field(
         "URL that is notified when a run has ended. Needs a stack with a webhook_secret.",
         example='"https://example.com/hooks/crawled"',
+    )
+    # How the crawl logs in, by origin, with references to secrets (model/auth.py).
+    auth: tuple[OriginAuth, ...] = Setting((), "auth", "auth", secret=True).as_field(
+        option="--auth ORIGIN=HOW  log in at this origin: basic:USER:SECRET, bearer:SECRET, "
+        "header:NAME:SECRET or cookies:SECRET, where SECRET is env:NAME, file:PATH, secret:NAME "
+        "or ssm:NAME; may be repeated",
     )
     # Settings for some URLs of the crawl, and extraction rules.
     rules: tuple[UrlRule, ...] = Setting((), "rules", "url_rules", editable=True).as_field()

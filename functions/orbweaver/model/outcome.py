@@ -210,6 +210,11 @@ class Reason(StrEnum):
         "blocked",
         "429, after four attempts; or a captcha, challenge or block page (error has its kind)",
     )
+    LOGIN = _transient(
+        "login",
+        "the login at its host failed, or it asked for a login in each of four attempts; error has "
+        "the step, and `orbweaver check --login` tries it",
+    )
     HOST_DOWN = _failed(
         "host_down", "its host did not answer nine times in a row, so the URL was not requested"
     )
@@ -243,6 +248,7 @@ class Refusal(StrEnum):
     EXCLUDE = "exclude", "excluded", "it matches an exclude pattern"
     INCLUDE = "include", "not included", "it matches no include pattern"
     DEPTH = "depth", "too deep", "it is deeper than --max-depth, or than a rule allows"
+    LOGOUT = "logout", "login or logout link", "it would end the session of the login"
     NOFOLLOW = "nofollow", "nofollow", "the link, its page or X-Robots-Tag has nofollow"
     SEED_NOFOLLOW = (
         "seed_nofollow",

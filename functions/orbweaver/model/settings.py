@@ -109,6 +109,8 @@ class Names:
     failed_calls_queue: str = ""
     # Name or ARN of the secret that lists the proxies. Empty: none.
     proxy_secret: str = ""
+    # Beginning of the names of secrets with which crawls log in. Empty: crawls read no secrets.
+    login_prefix: str = ""
     # Name or ARN of the secret that signs webhooks. Empty: none.
     webhook_secret: str = ""
 

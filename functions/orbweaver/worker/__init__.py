@@ -9,17 +9,20 @@ interfaces (ports) only. Each module calls only modules below it in this list.
     seeding            turn references and deferred links into links to claim
     earlier_runs       claim links that earlier runs left out
     fetch_pack         apply robots.txt, wait for slots, send requests
-    host_visits        URLs of one host in a pack, and visits that wait at the same time
-    unvisited          end URLs without a request
-    cookies            cookie jars of crawls that keep cookies
     response_handling  read a response, and record or retry its URL
-    page_outcome       decide how a URL ends by its response
     sitemap_handling   find and read sitemaps
     page_links         links of a page or sitemap to store, with the crawl's decisions
     render_lane        send pages to workers with a browser, if this worker has none
     page_rendering     run a page's scripts
     rendering_choice   choose the pages to render
     rendering_gain     learn from added content which pages are worth rendering
+    sessions           logins and cookies of crawls, lost sessions
+    login              log in at a site by its form
+    session_state      state of a login that all workers share
+    host_visits        URLs of one host in a pack, and visits that wait at the same time
+    unvisited          end URLs without a request
+    cookies            cookie jars of crawls that keep cookies
+    page_outcome       decide how a URL ends by its response
     page_fault         end a page whose processing raises an unexpected exception
     pack_context       context of a pack, and the records of its URLs
     crawl_cache        crawls, at most five seconds old

@@ -56,10 +56,10 @@ from orbweaver.worker.unvisited import Unvisited
 
 if TYPE_CHECKING:
     from orbweaver.model.ports import Fetcher
-    from orbweaver.worker.cookies import Cookies
     from orbweaver.worker.page_rendering import PageRendering
     from orbweaver.worker.ports import WorkerPorts
     from orbweaver.worker.render_lane import RenderLane
+    from orbweaver.worker.sessions import SentAs, Sessions
 
 _log = logging.getLogger(__name__)
 # A response, and counts for the crawl.
@@ -85,7 +85,7 @@ class PackFetcher:
     ) -> None:
         """`crawls` and `ending` are shared with the other parts of the worker."""
         clock, settings, hosts = ports.clock, ports.settings, ports.hosts
-        self._ending = ending
+        self._ports, self._ending = ports, ending
         self._history = ports.pages
         self._crawls = crawls
         self._fetcher, self._hosts = fetcher, hosts
@@ -105,7 +105,8 @@ class PackFetcher:
             from orbweaver.worker.page_rendering import PageRendering, ResourceServices
 
             given = (fetcher, hosts, self._robots, self._health, clock, settings)
-            return PageRendering(ports.renderer, ResourceServices(*given), crawls)
+            services = ResourceServices(*given, lambda: self._sessions)
+            return PageRendering(ports.renderer, services, crawls)
 
         self._render_lane: RenderLane | None = None
         if settings.renders_elsewhere:
@@ -118,6 +119,7 @@ class PackFetcher:
             sitemaps=self._sitemaps,
             kinds=self.kinds,
             open_rendering=open_rendering,
+            open_sessions=lambda: self._sessions,
             render_lane=self._render_lane,
         )
         self._waiting_visits = WaitingVisits(settings)
@@ -174,10 +176,8 @@ class PackFetcher:
     async def _visit_host(self, visit: HostVisit, targets: list[Target]) -> None:
         """Request the URLs of one host. Requeue them if the hosts table does not respond."""
         try:
-            if visit.context.crawl.cookies:
-                await self._jars.load(visit.context.crawl.id, f"{visit.host}/")
             # If the worker must end, all remaining URLs are requeued at once.
-            if await self._ending.run_until_end(self._fetch_host(visit, targets)):
+            if await self._ending.run_until_end(self._fetch_logged_in(visit, targets)):
                 self._defer(visit, _unended(visit, targets), self._clock.now_ms())
         except* Transient as trouble:
             left = _unended(visit, targets)
@@ -186,6 +186,12 @@ class PackFetcher:
             self._defer(visit, left, self._clock.now_ms() + TROUBLE_MS)
         if visit.context.host_done is not None:
             await visit.context.host_done(visit.host)
+
+    async def _fetch_logged_in(self, visit: HostVisit, targets: list[Target]) -> None:
+        if visit.context.crawl.cookies or visit.context.crawl.auth:
+            targets = await self._sessions.admit(visit, targets, self._unvisited)
+        if targets:
+            await self._fetch_host(visit, targets)
 
     async def _fetch_host(self, visit: HostVisit, targets: list[Target]) -> None:
         context, result, host = visit.context, visit.result, visit.host
@@ -329,7 +335,8 @@ class PackFetcher:
     ) -> tuple[_Answer, int] | PageResult | None:
         """Request a URL. Return the answer and the time of the request, or a result."""
         target = permit.target
-        if not await self._goes_on(context):
+        lost = context.crawl.auth and not self._sessions.is_usable(context.crawl, target.url)
+        if lost or not await self._goes_on(context):
             return self._deferred(target, 0)
         async with context.reservations.room(target) as room:
             if not isinstance(room, AllowedSize):
@@ -351,14 +358,14 @@ class PackFetcher:
     async def _fetch(self, context: PackContext, permit: HostPermit, room: AllowedSize) -> _Answer:
         crawl, target, counts = context.crawl, permit.target, {}
         identity = self._identity(context, host_of(target.url))
-        headers = identity.headers
-        if crawl.cookies:
-            headers = await self._jars.headers(crawl.id, target.url, headers)
+        sent_as: SentAs | None = None
+        if crawl.cookies or crawl.auth:
+            sent_as = await self._sessions.outgoing(crawl, target.url, identity.headers)
         sitemap, paced = target.kind is TargetKind.SITEMAP, crawl.delay_ms > 0
         request = Request(
             url=target.url,
             user_agent=identity.agent,
-            headers=headers,
+            headers=identity.headers if sent_as is None else sent_as.headers,
             direct=not crawl.proxied,
             trust=identity.trust,
             head=asks_by_head(crawl, target),
@@ -382,18 +389,16 @@ class PackFetcher:
         if isinstance(answer, Response):
             if answer.truncated and room.cut:
                 counts[f"cut.{Reason.BYTES}"] = 1
-            if crawl.cookies and answer.cookies:
-                refused = await self._jars.store(crawl.id, target.url, answer.cookies)
-                if refused:
-                    counts["cookies.refused"] = refused
+            if sent_as is not None:
+                counts |= await self._sessions.store(crawl, target.url, answer, sent_as)
         return answer, counts
 
     @cached_property
-    def _jars(self) -> Cookies:
-        # Only crawls that keep cookies need this import.
-        from orbweaver.worker.cookies import Cookies
+    def _sessions(self) -> Sessions:
+        # Only crawls that log in or keep cookies need this import.
+        from orbweaver.worker.sessions import Sessions
 
-        return Cookies(hosts=self._hosts, clock=self._clock)
+        return Sessions(self._ports, self._fetcher)
 
     async def _goes_on(self, context: PackContext) -> bool:
         """Return False if the crawl was stopped or its limits were edited while a URL waited."""

@@ -17,6 +17,7 @@ from orbweaver.extraction.work_budget import HeavyError
 from orbweaver.frontier.body_file import Kept, kept_of
 from orbweaver.frontier.kind_learner import echo_of
 from orbweaver.frontier.stored_content import Keeping, content_to_store, redacted_item
+from orbweaver.model.auth import Login, login_of_page
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.cuts import Cuts, joined
 from orbweaver.model.item import Item
@@ -70,6 +71,8 @@ class ReadingJob:
     digested: bool = False
     # True if a separate process must read the page, because it may have killed a worker.
     apart: bool = False
+    # The crawl's login at this origin, if the page may ask for it again.
+    login: Login | None = None
 
     @property
     def body(self) -> bytes:
@@ -93,6 +96,8 @@ class PageReading:
     digest: tuple[int, ...] | None = None
     left: ReadingStage | None = None
     why: str | None = None
+    # True if the page asks for the crawl's login again.
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +137,9 @@ def job_of(  # noqa: PLR0913 - facts of a response and settings of its crawl
         from orbweaver.extraction.extract import rules_for
 
         items = rules_for(crawl.items, url)
+    login: Login | None = None
+    if crawl.auth and html:
+        login = login_of_page(crawl.auth, url, answer.body or b"")
     return ReadingJob(
         url=url,
         at_ms=at_ms,
@@ -148,6 +156,7 @@ def job_of(  # noqa: PLR0913 - facts of a response and settings of its crawl
         obey_nofollow=crawl.obey_nofollow,
         digested=digested,
         apart=apart,
+        login=login,
     )
 
 
@@ -182,6 +191,9 @@ def stages(
         return
     page = yield from _parsed(job, prepared)
     found = PageReading(page=page, missing=is_missing(page), cut=page.cut)
+    if job.login is not None and _is_lost(job, page, units_max):
+        yield replace(found, lost=True)
+        return
     # Items and text of a page that leads to another URL would be dropped.
     if (job.follows and page.refresh is not None) or (job.noindex_skipped and page.noindex):
         yield found
@@ -280,6 +292,15 @@ def _parsed(job: ReadingJob, prepared: Prepared | None) -> Generator[None, None,
     return page
 
 
+def _is_lost(job: ReadingJob, page: Page, units_max: int | None) -> bool:
+    # Only crawls with a login need these imports.
+    from orbweaver.extraction.work_budget import UNITS_MAX
+    from orbweaver.fetching.login_form import is_page_lost
+
+    assert job.login is not None  # noqa: S101 - the caller checks it
+    return is_page_lost(page, job.url, job.login.lost_page, units_max or UNITS_MAX)
+
+
 def _items(
     job: ReadingJob, page: Page, extractors: Mapping[str, Extractor] | None, units_max: int | None
 ) -> tuple[tuple[Item, ...], Cuts]:
@@ -373,7 +394,7 @@ def is_light(job: ReadingJob) -> bool:
 
 
 def needs_tree(job: ReadingJob) -> bool:
-    return bool(job.items) or job.keeping.texts
+    return bool(job.items) or job.keeping.texts or job.login is not None
 
 
 def is_long(job: ReadingJob) -> bool:

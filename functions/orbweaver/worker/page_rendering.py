@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 import html
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from orbweaver.budget.reservation import AllowedSize
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.frontier.admission import in_scope
+from orbweaver.model.auth import leaves_session
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import delay_ms
 from orbweaver.model.http_exchange import Request, Response, received_of
@@ -53,6 +55,9 @@ from orbweaver.worker.rendering_choice import RenderChoice, RenderingChooser, ma
 from orbweaver.worker.rendering_gain import PageContent, gain_of, text_chars
 from orbweaver.worker.shutdown import to_its_end
 
+if TYPE_CHECKING:
+    from orbweaver.worker.sessions import Sessions
+
 _log = logging.getLogger(__name__)
 # Longest wait of a request for its slot. Rendering of a page is stopped before that.
 SLOT_MS_MAX = 60_000
@@ -75,6 +80,7 @@ class ResourceServices:
     health: HostHealth
     clock: Clock
     settings: Settings
+    sessions: Callable[[], Sessions]
 
 
 class PageRendering:
@@ -218,7 +224,9 @@ class PageLoader:
             url = canonicalize(request.url, tracking=frozenset())
         except ValueError:
             return ResourceRefused(reason="url")
-        host = host_of(url)
+        host, crawl = host_of(url), self._context.crawl
+        if crawl.auth and leaves_session(crawl.auth, url):
+            return ResourceRefused(reason="logout")
         async with AsyncExitStack() as taken:
             self.waiting += 1
             try:
@@ -275,13 +283,17 @@ class PageLoader:
         identity = identity_of(crawl, host, services.settings.fetching.user_agent)
         own = {name.lower() for name, _ in identity.headers} | {"accept"}
         sent = tuple(one for one in request.headers if one[0].lower() not in own)
+        headers = (*identity.headers, *sent)
+        if crawl.auth:
+            # Scripts get their data with the login of the page.
+            headers = (await services.sessions().outgoing(crawl, url, headers)).headers
         at_ms = services.clock.now_ms()
         room.received = None  # unknown until the response is received
         answer = await services.fetcher.fetch(
             Request(
                 url=url,
                 user_agent=identity.agent,
-                headers=(*identity.headers, *sent),
+                headers=headers,
                 direct=not crawl.proxied,
                 trust=identity.trust,
                 accept=frozenset({ANY_TYPE}),

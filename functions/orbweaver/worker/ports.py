@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from orbweaver.model.ports import Clock, Events, Files
+from orbweaver.model.ports import Clock, Events, Files, Secrets
 from orbweaver.model.settings import Settings
 from orbweaver.worker.page_reading import PageReader
 
@@ -57,6 +57,8 @@ class WorkerPorts(Protocol):
     def budgets(self) -> Budgets: ...
     @property
     def files(self) -> Files: ...
+    @property
+    def secrets(self) -> Secrets: ...
     @property
     def reader(self) -> PageReader: ...
     @property

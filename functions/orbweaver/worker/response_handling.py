@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from orbweaver.worker.page_rendering import PageRendering
     from orbweaver.worker.ports import WorkerPorts
     from orbweaver.worker.render_lane import RenderLane
+    from orbweaver.worker.sessions import Sessions
 
 # Delay in seconds after which a page is requested again if the reader or renderer is busy.
 READER_BUSY_S = RENDERER_BUSY_S = 5.0
@@ -70,10 +71,12 @@ class ResponseHandler:
         sitemaps: Sitemaps,
         kinds: KindLearning,
         open_rendering: Callable[[], PageRendering | None],
+        open_sessions: Callable[[], Sessions],
         render_lane: RenderLane | None = None,
     ) -> None:
         self._reader = ports.reader
         self._rendering = cache(open_rendering)
+        self._sessions = open_sessions
         if (
             ports.settings.function.browser
         ):  # this worker renders most pages, so it does not wait for one
@@ -118,6 +121,16 @@ class ResponseHandler:
             await self._note(target, answer, verdict, turn)
             return given
         await self._note(target, given.answer, given.verdict, turn)
+        if context.crawl.auth:
+            judged = await self._sessions().judge(context.crawl, target, given, at_ms)
+            if isinstance(judged, PageResult):
+                return judged
+            given = judged
+        return await self._result(context, target, given, at_ms)
+
+    async def _result(
+        self, context: PackContext, target: Target, given: Answered, at_ms: int
+    ) -> PageResult:
         repeated = self._is_repeated(context, target, given)
         match outcome_of(context.crawl, target, given, repeated=repeated, bounds=self._bounds):
             case Returning() as again:

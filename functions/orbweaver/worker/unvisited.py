@@ -77,6 +77,10 @@ class Unvisited:
         end = End(outcome=Outcome.FAILED, reason=Reason.HOST_DOWN, error=error)
         return self._ended(context, target, end)
 
+    def end_login(self, context: PackContext, target: Target, error: str) -> PageResult:
+        end = End(outcome=Outcome.FAILED, reason=Reason.LOGIN, error=error)
+        return self._ended(context, target, end)
+
     def _ended(
         self, context: PackContext, target: Target, end: End, counts: Mapping[str, int] = NOTHING
     ) -> PageResult:

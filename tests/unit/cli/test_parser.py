@@ -8,6 +8,7 @@ from orbweaver.cli import crawl_options
 from orbweaver.cli.arguments import parse
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.control.crawl_spec import SETTINGS
+from orbweaver.model.auth import OriginAuth
 from orbweaver.model.crawl_settings import Bodies, RenderMode, Scope
 
 URL = "http://example.com/"
@@ -40,7 +41,7 @@ def test_every_option_of_crawl_reaches_plan() -> None:
         ),
         *("10GB", "--max-dollars", "0.25", "--duration", "2h", "--delay", "250ms"),
         *("--concurrency", "2", "--ignore-robots", "--ignore-nofollow", "--user-agent", "a/1"),
-        *("--header", "X-Key: k"),
+        *("--header", "X-Key: k", "--auth", "example.com=bearer:env:T"),
         *("--cookies", "--proxies", "no", "--window", "0s", "--strip-parameter", "ref"),
         *("--keep-parameters", "--canonical", "--noindex", "skip", "--bodies", "all", "--text"),
         *("--links", "--redact", "phone", "--redact", "email", "--render", "auto"),
@@ -73,6 +74,7 @@ def test_every_option_of_crawl_reaches_plan() -> None:
         "obey_nofollow": False,
         "user_agents": ("a/1",),
         "headers": (("X-Key", "k"),),
+        "auth": (OriginAuth(origin="example.com", bearer="env:T"),),
         "cookies": True,
         "proxied": False,
         "window_s": 0,

@@ -50,6 +50,19 @@ DOCUMENT: dict[str, Any] = {
     "render": {"mode": "auto", "rules": [{"match": "/c", "mode": "always"}]},
     "schedule": {"cron": "0 3 * * ? *", "timezone": "Europe/Berlin", "overlap": "allow"},
     "notify": {"webhook": f"{SEED}hook"},
+    "auth": {
+        "example.org": {"bearer": "env:TOKEN"},
+        "https://wiki.example.org": {
+            "login": {
+                "url": "/login",
+                "form": "#login",
+                "fields": {"user": "me", "password": "secret:wiki"},
+                "check": {"url": "/me", "status": 200, "selector": "a.out", "text": "Hello"},
+                "lost": {"selector": "#login", "url": "/login"},
+                "logout": "/bye",
+            }
+        },
+    },
     "rules": [
         {
             "match": "/a",

@@ -15,10 +15,11 @@ from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.crawl_template import STARTER
 from orbweaver.control.crawl_spec import SETTINGS, CrawlSpec, Overlap
 from orbweaver.control.definition import document_of, lines_of, parse, seeds_file_of
-from orbweaver.control.definition_keys import KEYS
+from orbweaver.control.definition_keys import KEYS, TABLES
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.extraction.extract import Field, ItemRule
 from orbweaver.model import crawl_codec
+from orbweaver.model.auth import Login, OriginAuth, PageCheck
 from orbweaver.model.crawl import DAY_S
 from orbweaver.model.crawl_settings import (
     WEEK_S,
@@ -76,6 +77,20 @@ PLAN = CrawlSpec(
     timezone="Europe/Berlin",
     overlap=Overlap.ALLOW,
     webhook=f"{SEED}hook",
+    auth=(
+        OriginAuth(origin="example.org", bearer="env:TOKEN"),
+        OriginAuth(
+            origin="https://wiki.example.org",
+            login=Login(
+                url="/login",
+                form="#login",
+                inputs=(("user", "me"), ("password", "secret:wiki")),
+                check=PageCheck(url="/me", status=200, selector="a.out", text="Hello"),
+                lost=PageCheck(selector="#login", url="/login"),
+                logout="/bye",
+            ),
+        ),
+    ),
     rules=(
         UrlRule(
             match="/a",
@@ -174,7 +189,7 @@ def uncommented(*, examples: bool) -> dict[str, Any]:
     """Return the starter with all commented keys active, or without the examples."""
     lines = []
     for line in STARTER.splitlines():
-        named = re.match(r"# (\w+ = |\[\[)", line)
+        named = re.match(r"# (\w+ = |\[)", line)
         if named and (examples or not line.endswith("# e.g.")):
             lines.append(line.removeprefix("# "))
         else:
@@ -186,7 +201,7 @@ def paths(document: dict[str, Any]) -> list[str]:
     return [
         path
         for name, value in document.items()
-        for path in ([f"{name}.{key}" for key in value] if isinstance(value, dict) else [name])
+        for path in ([f"{name}.{key}" for key in value] if name in TABLES else [name])
     ]
 
 

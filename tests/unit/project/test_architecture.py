@@ -45,8 +45,8 @@ ACTORS = frozenset(
         "worker": (
             "apply_journal batch body_writer call_batching cookies crawl_cache shutdown "
             "fetch_pack group_commit host_claims host_visits kind_learning late_packs link_dedup "
-            "pack page_fault page_rendering render_lane rendering_choice response_handling "
-            "earlier_runs rounds seeding seen_store sitemap_handling succession"
+            "login pack page_fault page_rendering render_lane rendering_choice response_handling "
+            "earlier_runs rounds seeding seen_store sessions sitemap_handling succession"
         ),
         "exporting": (
             "change_feed exporter file_store finalizer formats.hashed_file "

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,6 +36,7 @@ from orbweaver.control.webhook import shown
 from orbweaver.diagnostics.rule_texts import never_requested_reason, rule_words, stored_parts_text
 from orbweaver.model.address_policy import THIS_MACHINE, parse_allowed
 from orbweaver.model.amounts import dollars_text, size_text
+from orbweaver.model.auth import absolute
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import RenderMode, Scope
 from orbweaver.model.item_rules import ItemRule, ValueKind, ValueSource, columns_of
@@ -96,6 +97,8 @@ def _read(file: Path, around: CliContext) -> tuple[CrawlSpec, Problems]:
     document, lines, missing = document_in(file, around)
     plan, problems = definition.read(document, lines)
     folder = (around.folder / file).parent
+    if plan.auth:
+        plan = replace(plan, auth=absolute(plan.auth, f"{folder.resolve()}/"))
     return with_absolute_files(plan, folder), (*problems, *missing)
 
 
@@ -191,11 +194,15 @@ def init(arguments: Namespace, around: CliContext) -> int:
     return OK
 
 
-def check(arguments: Namespace, around: CliContext) -> int:
+def check(arguments: Namespace, around: CliContext) -> int | Coroutine[Any, Any, int]:
     """Print the actions of a crawl by a definition. Raises UsageError with all problems."""
     file: Path = arguments.file
     plan = plan_in(file, around)
     crawl = crawl_of(plan, around.clock.now_ms())
+    if arguments.login:
+        from orbweaver.cli.login_check import try_logins
+
+        return try_logins(arguments, around, crawl)
     custom.check_known(arguments.extractor, around, crawl.items)
     said = [(label, text.clean(words)) for label, words in explained(crawl, plan)]
     document = definition.document_of(replace(plan, headers=(), host_headers=(), webhook=None))
@@ -224,6 +231,7 @@ def explained(crawl: Crawl, plan: CrawlSpec) -> Iterator[tuple[str, str]]:
     yield from _renders(crawl)
     yield from item_rules(crawl)
     yield from _manners(crawl)
+    yield from _logs_in(crawl)
     skipped = f"URLs that a run of this name saw within {text.span(crawl.window_s)}"
     yield "skips", skipped if crawl.window_s else "nothing: every URL is requested again, once"
     yield "ends", f"when nothing is left, or after {text.span(crawl.duration_max_s)}"
@@ -393,6 +401,22 @@ def _trusted(crawl: Crawl) -> Iterator[tuple[str, str]]:
         yield "requests", f"to {_some(crawl.insecure_hosts)} WITHOUT verifying certificates"
 
 
+_HOW = {
+    "basic": "with user and password (Basic)",
+    "bearer": "with a token (Bearer)",
+    "headers": "with secret headers",
+    "cookies": "with the cookies of a file",
+    "login": "by its form; login and logout links are not followed",
+}
+
+
+def _logs_in(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    for one in crawl.auth:
+        yield "logs in", f"at {one.origin}: {_HOW[one.kind]}"
+        if one.origin.startswith("http:") and non_public_origin_of(f"{one.origin}/") is None:
+            yield "warning", f"{one.origin} gets the login without encryption: give https"
+
+
 def _some(items: tuple[str, ...]) -> str:
     more = len(items) - SHOWN_MAX
     shown = ", ".join(text.cut(item, 200) for item in items[:SHOWN_MAX])
@@ -410,6 +434,7 @@ COMMANDS = (
         "check",
         check,
         file(f"definition in TOML, or in JSON if it ends in .json ({DEFINITION})", DEFINITION),
+        option("--login", "try the logins of [auth], and report each step"),
         option("--extractor FILE", custom.EXTRACTOR_HELP),
         parents=(json_option,),
     ),
