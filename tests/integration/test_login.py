@@ -66,7 +66,7 @@ def write(folder: Path, site: Members, secret: str = REFERENCE) -> None:
 
 
 def everything_in(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield each written file as it is, unpacked, and each table except that of cookies."""
+    """Yield each written file as it is, unpacked, and each table except the table of cookies."""
     for path in sorted(folder.rglob("*")):
         if not path.is_file() or path.name.startswith("store.db"):
             continue

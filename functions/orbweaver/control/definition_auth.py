@@ -70,12 +70,13 @@ CHECK_KEYS = (
     Key("status", "status", CODECS["number"]),
     Key("cookie", "cookie", CODECS["text"]),
 )
+LOST_KEYS = (*_CONDITIONS, Key("without", "without", CODECS["text"]))
 LOGIN_KEYS = (
     Key("url", "url", CODECS["text"]),
     Key("form", "form", CODECS["text"]),
     Key("fields", "inputs", NAMED),
     Key("check", "check", _table_of(CHECK_KEYS, "a check")),
-    Key("lost", "lost", _table_of(_CONDITIONS, "a lost session")),
+    Key("lost", "lost", _table_of(LOST_KEYS, "a lost session")),
     Key("logout", "logout", CODECS["text"]),
 )
 ORIGIN_KEYS = (
@@ -151,7 +152,7 @@ def _pairs_of(one: OriginAuth) -> list[tuple[str, Any]]:
 
 
 def _check_written(check: PageCheck) -> dict[str, Any]:
-    values = ((key.path, getattr(check, key.part)) for key in CHECK_KEYS)
+    values = ((key.path, getattr(check, key.part)) for key in (*CHECK_KEYS, LOST_KEYS[-1]))
     return {name: value for name, value in values if value is not None}
 
 

@@ -27,6 +27,7 @@ from orbweaver.frontier.admission import in_scope
 from orbweaver.frontier.claims import StoredClaim
 from orbweaver.frontier.crawler_traps import trap_reason
 from orbweaver.frontier.resumption import requested_again
+from orbweaver.model.auth import auth_for
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.crawl import DAY_S, Crawl, State, Stop
 from orbweaver.model.crawl_rules import depth_limit
@@ -222,11 +223,7 @@ def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple
     looks = f"looks like one: {trap_rule(trapped, facts.bounds)}" if trapped else "none"
     yield "trap", f"{looks} (a seed may)" if trapped and url in facts.crawl.references else looks
     yield "robots", robots_of(facts, url)[1]
-    names = [name for name, _ in identity_of(facts.crawl, host_of(url), facts.agent).headers]
-    if names:
-        yield "asked", f"with the headers {', '.join(names)}"
-    if facts.crawl.cookies:
-        yield "asked", "with the cookies that its site has set in the crawl"
+    yield from _asked(facts, url)
     yield from _origin(facts, url)
     if facts.claim is not None:
         yield from _claim(facts, url, facts.claim)
@@ -239,6 +236,16 @@ def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple
         yield from _rendering(facts, facts.record)
     if facts.claim is not None and url_status not in WAITING:
         yield "again", _again(facts, url, facts.claim, url_status)
+
+
+def _asked(facts: Facts, url: str) -> Iterator[tuple[str, str]]:
+    names = [name for name, _ in identity_of(facts.crawl, host_of(url), facts.agent).headers]
+    if names:
+        yield "asked", f"with the headers {', '.join(names)}"
+    if (auth := auth_for(facts.crawl.auth, url)) is not None:
+        yield "asked", f"with the login at {auth.origin} ({auth.kind})"
+    if facts.crawl.cookies:
+        yield "asked", "with the cookies that its site has set in the crawl"
 
 
 def _dead_letter(facts: Facts) -> Iterator[tuple[str, str]]:

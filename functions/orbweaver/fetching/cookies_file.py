@@ -1,6 +1,6 @@
 """Read cookies that a browser exported, as `cookies.txt` (Netscape) or as JSON.
 
-Each cookie is narrowed to the host of the login, so that no other host ever gets it. Cookies of
+Each cookie is narrowed to the host of the login, so that other hosts never get it. Cookies of
 other hosts and expired ones are dropped and counted.
 """
 

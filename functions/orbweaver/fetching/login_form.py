@@ -118,7 +118,7 @@ def _form_in(document: Document, selector: str) -> LexborNode:
 
 
 def _inputs(form: LexborNode) -> Iterator[tuple[str, str, str | None]]:
-    """Yield name, kind and value of each field. A value of None is not sent by default."""
+    """Yield name, kind and value of each field. The value is None if the field is unchecked."""
     clicked = False
     for node in form.css("input, button, select, textarea")[:INPUTS_MAX]:
         attributes = node.attributes
@@ -182,14 +182,12 @@ def _missing(check: PageCheck, document: Document) -> str | None:
 
 def is_login_page(lost: PageCheck, document: Document) -> bool:
     """Return True if a page matches one of the conditions of a lost session."""
-    if lost.selector is None and lost.text is None:
-        return False
+    alone = (PageCheck(selector=lost.selector), PageCheck(text=lost.text))
     try:
-        return any(
-            _missing(one, document) is None
-            for one in (PageCheck(selector=lost.selector), PageCheck(text=lost.text))
-            if one != PageCheck()
-        )
+        if any(_missing(one, document) is None for one in alone if one != PageCheck()):
+            return True
+        kept = PageCheck(selector=lost.without)
+        return kept != PageCheck() and _missing(kept, document) is not None
     except TooMuchError:
         return False
 
@@ -208,4 +206,4 @@ def asks_for_login(login: Login, url: str, response: Response) -> bool:
         return False
     if login.lost is not None and login.lost.url is not None:
         return matches((login.lost.url,), target)
-    return target.partition("?")[0] == login.url.partition("?")[0]
+    return login.is_page(target)

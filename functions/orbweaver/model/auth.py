@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from ada_url import URLSearchParams
+
 from orbweaver.model.http_exchange import Headers
 from orbweaver.model.url import host_of
 from orbweaver.model.url_patterns import matches
@@ -34,7 +36,8 @@ KINDS = ("basic", "bearer", "headers", "cookies", "login")
 class PageCheck:
     """Conditions on a response. Conditions that are None do not count.
 
-    `url` is the URL to request for the check, or a pattern of a redirect's target.
+    `url` is the URL to request for the check, or a pattern of a redirect's target. `without` is a
+    selector that matches nothing.
     """
 
     url: str | None = None
@@ -42,6 +45,7 @@ class PageCheck:
     selector: str | None = None
     text: str | None = None
     cookie: str | None = None
+    without: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,16 @@ class Login:
     @property
     def lost_page(self) -> PageCheck:
         return self.lost or PageCheck(selector=self.form)
+
+    def is_page(self, url: str) -> bool:
+        """Return True if `url` is the login page, perhaps with further parameters."""
+        path, _, query = self.url.partition("?")
+        other, _, given = url.partition("?")
+        return path == other and _parameters(query) <= _parameters(given)
+
+
+def _parameters(query: str) -> frozenset[tuple[str, str]]:
+    return frozenset(URLSearchParams(query).items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +139,7 @@ def leaves_session(auth: tuple[OriginAuth, ...], url: str) -> bool:
         return False
     if found.login is None:
         return matches((LOGOUT,), url)
-    path = url.partition("?")[0]
-    return path == found.login.url.partition("?")[0] or matches((found.login.logout,), url)
+    return found.login.is_page(url) or matches((found.login.logout,), url)
 
 
 def problem_at_place(auth: tuple[OriginAuth, ...], *, stack: bool, prefix: str) -> str | None:
@@ -189,5 +202,5 @@ def _absolute(one: OriginAuth, folder: str) -> OriginAuth:
 
 @lru_cache(maxsize=64)
 def origins_for_login(one: OriginAuth) -> frozenset[str]:
-    """Return the origins to which a login may send requests: its own and that of its page."""
+    """Return the origins to which a login may send requests: its own, and its page's."""
     return frozenset({one.origin, host_of(one.login.url)} if one.login else {one.origin})

@@ -125,6 +125,7 @@ def selectors_of(login: Login) -> Iterator[tuple[str, str]]:
     """Yield the selectors of a login with their keys."""
     lost = login.lost or PageCheck()
     given = {"form": login.form, "check.selector": login.check.selector}
-    for key, selector in {**given, "lost.selector": lost.selector}.items():
+    given |= {"lost.selector": lost.selector, "lost.without": lost.without}
+    for key, selector in given.items():
         if selector is not None:
             yield key, selector

@@ -65,7 +65,7 @@ def _ignore(_text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginTask:
-    """One login of a crawl. `say` gets each step as a sentence without secrets."""
+    """One login of a crawl. `say` is called with each step, without secrets."""
 
     crawl: Crawl
     auth: OriginAuth
@@ -100,7 +100,7 @@ class LoginAgent:
         say(f"page fetched: {_shown(url)}, status {answer.status}")
         if not SUCCESS_MIN <= answer.status < REDIRECT_MIN:
             raise LoginRejectedError(f"the login page has status {answer.status}")
-        away = _shown(url) != _shown(login.url)
+        away = not login.is_page(url)
         if away and await self._unproven(task, answer, url) is None:
             say("the session is already valid")
             return url

@@ -34,7 +34,7 @@ class SessionStage(StrEnum):
 class SessionState:
     """A session. `epoch` counts its logins, `landing` is the URL at which the last one ended.
 
-    Nobody may log in before `until_ms`, except `holder`.
+    Before `until_ms`, only `holder` may log in.
     """
 
     stage: SessionStage = SessionStage.NEW

@@ -327,7 +327,7 @@ class Sessions:
         valid = state.stage is SessionStage.VALID and state.epoch == known.epoch
         if valid and await self._put(key, state.lost(), text):
             told = {"crawl": key[0], "host": key[1], "epoch": state.epoch}
-            _log.warning("session.lost", extra=told)
+            _log.info("session.lost", extra=told)
         if self._known.get(key) is known:
             del self._known[key]
 

@@ -58,7 +58,7 @@ DOCUMENT: dict[str, Any] = {
                 "form": "#login",
                 "fields": {"user": "me", "password": "secret:wiki"},
                 "check": {"url": "/me", "status": 200, "selector": "a.out", "text": "Hello"},
-                "lost": {"selector": "#login", "url": "/login"},
+                "lost": {"selector": "#login", "url": "/login", "without": "a.out"},
                 "logout": "/bye",
             }
         },

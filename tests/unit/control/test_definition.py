@@ -86,7 +86,7 @@ PLAN = CrawlSpec(
                 form="#login",
                 inputs=(("user", "me"), ("password", "secret:wiki")),
                 check=PageCheck(url="/me", status=200, selector="a.out", text="Hello"),
-                lost=PageCheck(selector="#login", url="/login"),
+                lost=PageCheck(selector="#login", url="/login", without="a.out"),
                 logout="/bye",
             ),
         ),

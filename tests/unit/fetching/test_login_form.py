@@ -133,9 +133,7 @@ def test_too_large_page_is_refused() -> None:
         (PageCheck(cookie="sid"), 404, "the page has status 404"),
     ],
 )
-def test_check_names_the_condition_that_fails(
-    check: PageCheck, status: int, error: str | None
-) -> None:
+def test_failed_check_names_its_condition(check: PageCheck, status: int, error: str | None) -> None:
     document = page_of(page("<b class=in>Hello\n me</b>"), URL)
     assert failed_check(check, status, document, frozenset({"sid"})) == error
 
@@ -151,9 +149,11 @@ def test_response_without_page_fails_conditions_on_pages() -> None:
         (PageCheck(selector="#in"), "<p>page", False),
         (PageCheck(selector="#in", text="Log in"), "<p>Log in", True),
         (PageCheck(url="/in"), "<form id=in>", False),
+        (PageCheck(without="a.out"), "<p>page", True),
+        (PageCheck(without="a.out"), "<a class=out>out</a>", False),
     ],
 )
-def test_page_that_asks_for_login_is_detected(lost: PageCheck, body: str, is_lost: bool) -> None:
+def test_login_page_is_detected(lost: PageCheck, body: str, is_lost: bool) -> None:
     assert is_login_page(lost, page_of(page(body), URL)) is is_lost
 
 
@@ -170,7 +170,7 @@ def test_page_that_asks_for_login_is_detected(lost: PageCheck, body: str, is_los
         (PageCheck(url="^https://sso"), answer(302, location="/login"), False),
     ],
 )
-def test_response_that_asks_for_login_is_detected(
+def test_demand_for_login_is_detected(
     lost: PageCheck | None, response: Response, asks: bool
 ) -> None:
     login = Login(url=URL, lost=lost)

@@ -132,10 +132,24 @@ def test_login_belongs_to_its_origin_only(url: str, is_own: bool) -> None:
         ("/signposts", False),
     ],
 )
-def test_links_that_end_a_session_are_detected(path: str, leaves: bool) -> None:
+def test_logout_links_are_detected(path: str, leaves: bool) -> None:
     assert leaves_session(auth(login=LOGIN), f"{ORIGIN}{path}") is leaves
     assert not leaves_session(auth(bearer="env:T"), f"{ORIGIN}{path}")
     assert not leaves_session(auth(login=LOGIN), f"https://other.example{path}")
+
+
+@pytest.mark.parametrize(
+    ("path", "is_page"),
+    [
+        ("/index.php?title=Special:Login", True),
+        ("/index.php?returnto=A&title=Special%3ALogin", True),
+        ("/index.php?title=Article", False),
+        ("/index.php", False),
+    ],
+)
+def test_login_page_can_be_named_by_its_query(path: str, is_page: bool) -> None:
+    login = replace(LOGIN, url=f"{ORIGIN}/index.php?title=Special:Login")
+    assert login.is_page(f"{ORIGIN}{path}") is is_page
 
 
 def test_logins_by_cookies_leave_sessions_by_logout_links_only() -> None:
@@ -153,7 +167,7 @@ def test_logins_by_cookies_leave_sessions_by_logout_links_only() -> None:
         (None, b"<input type=password>", False),
     ],
 )
-def test_only_pages_that_may_ask_for_login_are_examined(
+def test_pages_without_password_field_are_not_examined(
     login: Login | None, body: bytes, may_ask: bool
 ) -> None:
     own = auth(login=login) if login else auth(bearer="env:T")

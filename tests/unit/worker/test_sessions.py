@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ async def crawled(stage: Stage, crawl: Crawl = LOGGED_IN, *, restarts: bool = Fa
 
 @pytest.mark.parametrize("how", ["redirect", "inplace", "401"])
 @pytest.mark.parametrize("lasts", [1_000, 7, 3])
-async def test_session_that_expires_loses_no_page(how: str, lasts: int) -> None:
+async def test_expiring_session_loses_no_page(how: str, lasts: int) -> None:
     stage = staged(lasts=lasts)
     site = site_of(stage)
     site.how = how
@@ -131,7 +132,7 @@ async def test_failed_login_has_its_step_in_the_error(change: dict[str, Any], er
     assert error in (record.error or "")
 
 
-async def test_url_that_always_asks_for_login_fails_after_four_attempts() -> None:
+async def test_url_asking_for_login_fails_after_four_attempts() -> None:
     """A page that the account may not read does not cause one login after another."""
     stage = staged()
     site = site_of(stage)
@@ -145,6 +146,7 @@ async def test_url_that_always_asks_for_login_fails_after_four_attempts() -> Non
 
 
 async def test_no_secret_is_stored_or_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     stage = staged(lasts=5)
     await crawled(stage)
     stored = json.dumps([asdict(record) for record in stage.world.pages.values()], default=str)
@@ -226,7 +228,7 @@ async def test_login_leads_to_no_other_origin() -> None:
     assert not [url for url in stage.web.urls if "evil" in url]
 
 
-async def test_crawl_without_login_calls_nothing_more() -> None:
+async def test_crawl_without_login_makes_no_further_call() -> None:
     effects: list[str] = []
     stage = Stage(gate=noting(effects))
     await stage.deliver(stage.begin(CRAWL, f"{SITE}/a"))

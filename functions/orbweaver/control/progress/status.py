@@ -217,6 +217,8 @@ def as_json(view: View) -> dict[str, Any]:
         "rendered": view.count(RENDERED),
         "retries": view.count("retries"),
         "deferrals": view.count("deferrals"),
+        "logins": view.count("logins"),
+        "session_lost": view.count("session_lost"),
         "bytes": view.count("bytes"),
         "items": view.count("items"),
         "items_invalid": view.count("items_invalid"),
