@@ -145,6 +145,20 @@ def sending(config: Config) -> list[str]:
     return ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if config.local else [])]
 
 
+def login_arns(scope: Construct, prefix: str) -> tuple[str, str]:
+    """Return the ARNs of the secrets and of the parameters whose names begin with a prefix."""
+    stack = Stack.of(scope)
+    secrets = stack.format_arn(
+        service="secretsmanager",
+        resource="secret",
+        resource_name=f"{prefix}*",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+    return secrets, stack.format_arn(
+        service="ssm", resource="parameter", resource_name=f"{prefix}*"
+    )
+
+
 def secret_arn(scope: Construct, secret: str) -> str:
     """Return the ARN of a secret that is given by its name or ARN."""
     if secret.startswith("arn:"):

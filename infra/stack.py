@@ -85,7 +85,8 @@ class OrbweaverStack(Stack):
 
     def _add_outputs(self, config: Config) -> None:
         """Add the outputs. Warns if requests will contain no contact for the owners of sites."""
-        for key, value in self._outputs().items():
+        prefix = {"LoginPrefix": config.login_prefix} if config.login_prefix else {}
+        for key, value in (self._outputs() | prefix).items():
             CfnOutput(self, key, value=value)
         if not (config.local or config.contact):
             Annotations.of(self).add_warning_v2(

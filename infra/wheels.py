@@ -30,7 +30,9 @@ from typing import Any
 
 MTIME_S = 315_532_800  # 1980-01-01, the earliest time that a zip file can contain
 # AWS services whose models are kept. botocore itself uses sts for the credentials of a role.
-SERVICES = frozenset({"dynamodb", "events", "glue", "lambda", "s3", "secretsmanager", "sqs", "sts"})
+SERVICES = frozenset(
+    {"dynamodb", "events", "glue", "lambda", "s3", "secretsmanager", "sqs", "ssm", "sts"}
+)
 # Suffixes of files to remove: files for compilers and type checkers, and scripts of a web page that
 # is never shown.
 SUFFIXES_LEFT_OUT = frozenset(

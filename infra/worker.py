@@ -26,6 +26,7 @@ from infra.program import (
     allow,
     event_bus_arn,
     feed,
+    login_arns,
     secret_arn,
     sending,
 )
@@ -158,7 +159,15 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
             *("PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
         ),
     }
+    logins: list[iam.PolicyStatement] = []
+    if config.login_prefix:
+        secrets, parameters = login_arns(scope, config.login_prefix)
+        logins = [
+            allow(["secretsmanager:GetSecretValue"], secrets),
+            allow(["ssm:GetParameter"], parameters),
+        ]
     return [
+        *logins,
         allow(receive, *(queue.queue_arn for queue in taken)),
         allow(sending(config), *(queue.queue_arn for queue in sent)),
         *(

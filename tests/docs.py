@@ -26,7 +26,7 @@ PAGES = (
 # Reasons why blocks are not run, with their number. Update it when you add a block.
 REASONS = {
     "an AWS account": 14,
-    "the AWS command line": 6,
+    "the AWS command line": 7,
     "a package index": 4,  # tests/e2e/test_wheel.py runs three of them.
     "a server of yours": 3,
     "a site with a login": 3,

@@ -90,6 +90,11 @@ class KeptByAws:
         else:
             await client.put_secret_value(SecretId=self.name, SecretString=text)
 
+    async def put_parameter(self, text: str) -> None:
+        client = await self._aws.client("ssm")
+        given = {"Name": f"/{self.name}", "Value": text, "Type": "SecureString"}
+        await client.put_parameter(**given, Overwrite=True)
+
     async def remove(self) -> None:
         client = await self._aws.client("secretsmanager")
         await client.delete_secret(SecretId=self.name, ForceDeleteWithoutRecovery=True)
@@ -111,6 +116,24 @@ async def test_rotated_secret_is_read(kept: Kept) -> None:
     for text in (TEXT, "[]", "x" * 60_000):
         await kept.put(text)
         assert await kept.secrets.read(kept.name) == text
+
+
+async def test_secret_of_login_is_read_by_reference(kept: Kept) -> None:
+    if isinstance(kept, KeptInMemory):
+        pytest.skip("the memory has only exact names")
+    await kept.put(TEXT)
+    assert await kept.secrets.read(f"secret:{kept.name}") == TEXT
+    for reference in ("env:NO_SUCH_VARIABLE", "file:no-such-file"):
+        with pytest.raises(Permanent):
+            await kept.secrets.read(reference)
+    if not isinstance(kept, KeptByAws):
+        with pytest.raises(Permanent, match="only a stack reads"):
+            await kept.secrets.read("ssm:a")
+        return
+    await kept.put_parameter("s3cr3t")
+    assert await kept.secrets.read(f"ssm:/{kept.name}") == "s3cr3t"
+    with pytest.raises(Permanent):
+        await kept.secrets.read("ssm:/no-such-parameter")
 
 
 async def test_missing_secret_is_permanent_error(kept: Kept) -> None:

@@ -239,6 +239,7 @@ OPERATIONS = {
     "s3": "list_buckets",
     "secretsmanager": "list_secrets",
     "sqs": "list_queues",
+    "ssm": "describe_parameters",
     "sts": "get_caller_identity",
 }
 assert OPERATIONS.keys() == SERVICES

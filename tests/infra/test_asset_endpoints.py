@@ -71,6 +71,7 @@ def requests(region: str, domain: str) -> dict[str, tuple[str, Mapping[str, obje
             *("get_secret_value", {"SecretId": "x"}),
             f"https://secretsmanager.{region}.{domain}/",
         ),
+        "ssm": ("get_parameter", {"Name": "x"}, f"https://ssm.{region}.{domain}/"),
     }
 
 

@@ -69,6 +69,18 @@ def test_only_worker_reads_proxy_secret(
         assert given == (secret if name == WORKER else None)
 
 
+def test_only_worker_reads_secrets_of_logins(synthesize: Callable[..., Synthesized]) -> None:
+    made = synthesize(login_prefix="crawl/logins/")
+    here = "<AWS::Region>:<AWS::AccountId>"
+    reading = {
+        f"{HERE}:secretsmanager:{here}:secret:crawl/logins/*": {"secretsmanager:GetSecretValue"},
+        f"{HERE}:ssm:{here}:parameter/crawl/logins/*": {"ssm:GetParameter"},
+    }
+    for role, allowed in ALLOWED.items():
+        more = reading if role == "WorkerProgramRole" else {}
+        assert made.allowed(role) == {**allowed, **more}
+
+
 @pytest.mark.parametrize(
     ("secret", "resource"),
     [

@@ -64,6 +64,7 @@ EXTRA = {
     "RenderQueueUrl": "render_queue_url",
     "Database": "database",
     "WebhookSecret": "webhook_secret",
+    "LoginPrefix": "login_prefix",
     "DeliveryQueueUrl": "delivery_queue_url",
     "DeliveryDeadLetterQueueUrl": "delivery_dead_letter_url",
 }

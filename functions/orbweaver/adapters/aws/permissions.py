@@ -51,6 +51,9 @@ def needed(service: str, operation: str, params: Mapping[str, Any]) -> Iterator[
             yield Permission(
                 f"secretsmanager:{operation}", _secret_resource(str(params["SecretId"]))
             )
+        case "ssm":
+            name = str(params["Name"]).lstrip("/")
+            yield Permission(f"ssm:{operation}", f"parameter/{name}")
         case _:
             yield Permission(f"{service}:{operation}", "*")
 
