@@ -77,8 +77,6 @@ _COUNTERS: tuple[tuple[str, str, str, tuple[str, ...], Read], ...] = (
     ("urls_claimed", "", "URLs that belong to the crawl", (), _one("claimed")),
     ("retries", "", "Repeated attempts", (), _one("retries")),
     ("deferrals", "", "URLs deferred to a later slot", (), _one("deferrals")),
-    ("logins", "", "Logins at sites", (), _one("logins")),
-    ("sessions_lost", "", "Responses that asked for a login again", (), _one("session_lost")),
     ("page", "bytes", "Bytes of pages, decoded", (), _one("bytes")),
     ("urls_ended", "", "URLs with an outcome, by reason", ("outcome", "reason"), _ended),
     ("links_refused", "", "Refused links", ("reason",), _within("refused")),
