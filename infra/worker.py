@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
     from aws_cdk import aws_sqs as sqs
 
-    from infra.storage import Storage
 
 # Seconds of a round (the time that a worker crawls per batch) on an emulator, as text.
 LOCAL_ROUND_S = "10"
@@ -91,7 +90,7 @@ class Worker(Construct):
         if frontier.express is not frontier.crawl:
             self.express_source = feed(self, "Express", program, frontier.express, express)
         self.seed_source = feed(self, "Seeds", program, frontier.seeds, seeds)
-        accept_crawling(program, site.storage)
+        accept_crawling(program, site)
 
 
 class Renderer(Construct):
@@ -121,7 +120,7 @@ class Renderer(Construct):
         at_once, size = config.renderer_concurrency_max, RENDER_BATCH
         batches = batches_of(config, at_once=at_once, size=size)
         self.source = feed(self, "Render", program, queue, batches)
-        accept_crawling(program, site.storage)
+        accept_crawling(program, site)
 
 
 def _rendering_settings(config: Config) -> dict[str, str]:
@@ -207,9 +206,14 @@ def settings_of(config: Config) -> dict[str, str]:
     return found | {"WAITS_BILLED": "yes"} | secret
 
 
-def accept_crawling(program: Program, storage: Storage) -> None:
+def accept_crawling(program: Program, site: Site) -> None:
     for folder in (BODIES, CLAIMED):
-        accept_files(program.role, f"<{storage.bucket_id}.Arn>/{folder}")
+        accept_files(program.role, f"<{site.storage.bucket_id}.Arn>/{folder}")
+    for kind in ("secretsmanager", "ssm") if site.config.login_prefix else ():
+        separator = ":secret:" if kind == "secretsmanager" else ":parameter/"
+        arn = f"arn:<AWS::Partition>:{kind}:<AWS::Region>:<AWS::AccountId>{separator}"
+        rule = f"AwsSolutions-IAM5[Resource::{arn}{site.config.login_prefix}*]"
+        accept(program.role, rule, "Users add secrets of sites; they choose the prefix.")
     accept(
         program.function,
         "Serverless-LambdaDLQ",

@@ -117,11 +117,10 @@ class Control(CrawlQueries):
             if why is not None:
                 raise ControlError(f"notify.webhook: {why}")
 
-        names = self._settings.names
         if crawl.auth:
-            why = problem_at_place(
-                crawl.auth, stack=bool(names.hosts_table), prefix=names.login_prefix
-            )
+            stack = bool(self._settings.names.hosts_table)
+            prefix = self._settings.fetching.login_prefix
+            why = problem_at_place(crawl.auth, stack=stack, prefix=prefix)
             if why is not None:
                 raise ControlError(f"auth: {why}")
 

@@ -109,8 +109,6 @@ class Names:
     failed_calls_queue: str = ""
     # Name or ARN of the secret that lists the proxies. Empty: none.
     proxy_secret: str = ""
-    # Beginning of the names of secrets with which crawls log in. Empty: crawls read no secrets.
-    login_prefix: str = ""
     # Name or ARN of the secret that signs webhooks. Empty: none.
     webhook_secret: str = ""
 
@@ -204,6 +202,8 @@ class FetchSettings:
     fetch_concurrency: int = 64
     # Concurrent fetches of bodies with more than `SMALL_BYTES` (adapters/web/large_bodies.py).
     large_bodies: int = 3
+    # Beginning of the names of secrets with which crawls log in. Empty: crawls read no secrets.
+    login_prefix: str = ""
     # Base of the delays before further attempts.
     retry_base_s: float = BASE_S
     # Non-public hosts and networks that crawls may connect to, if a seed names address and port, or
