@@ -22,6 +22,7 @@ from orbweaver.exporting.manifest import (
     manifest_path,
 )
 from orbweaver.frontier.messages import SeedsMessage, encode
+from orbweaver.model.auth import OriginAuth
 from orbweaver.model.columns import item_table
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import StoredNewer
@@ -405,17 +406,23 @@ async def test_cookies_are_erased_with_crawl_or_site(
     stage.world.cookies |= dict.fromkeys(
         [(ENDED.id, "example.com"), ("other-1", "example.com"), ("other-1", "example.org")], "[]"
     )
+    stage.world.cookies[ENDED.id, SITE] = "{}"
     scope = ErasureScope(host="example.com") if which == "host" else SCOPE[which][0]
     done = await forgetter_of(stage).forget(scope)
+    # The state of a login is erased with the cookies of its site.
+    if (ENDED.id, "example.com") in left:
+        left = left | {(ENDED.id, SITE)}
     assert set(stage.world.cookies) == left
-    assert done.done.get("cookies", 0) == 3 - len(left)
+    assert done.done.get("cookies", 0) == 4 - len(left)
 
 
-async def test_headers_of_host_are_erased_with_host(stage: Stage) -> None:
+async def test_headers_and_login_of_host_are_erased_with_host(stage: Stage) -> None:
     own = ((SITE, (("X-Key", "k"),)), ("https://other.example", (("X-Key", "o"),)))
-    stage.world.crawls[ENDED.id] = replace(ENDED, host_headers=own)
+    auth = tuple(OriginAuth(origin=origin, bearer="env:T") for origin, _ in own)
+    stage.world.crawls[ENDED.id] = replace(ENDED, host_headers=own, auth=auth)
     await forgetter_of(stage).forget(ErasureScope(host="example.com"))
     assert stage.world.crawls[ENDED.id].host_headers == own[1:]
+    assert stage.world.crawls[ENDED.id].auth == auth[1:]
 
 
 @pytest.mark.parametrize(

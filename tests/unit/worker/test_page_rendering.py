@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -12,6 +13,7 @@ import pytest
 from orbweaver.frontier import warc
 from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
+from orbweaver.model.auth import OriginAuth
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies, RenderMode
 from orbweaver.model.errors import Transient
@@ -247,6 +249,21 @@ async def test_requests_of_page_have_identity_of_crawl() -> None:
     assert ("Cookie", "a=b") in own.headers
     assert not [name for name, _ in own.headers if name == "Accept"]
     assert browser.tasks[0].user_agent == "named/1.0 (+https://example.com)"
+
+
+async def test_requests_of_page_have_login_of_their_origin() -> None:
+    browser = Browser(asks=asked(f"{SITE}/data", f"{API}/data", f"{SITE}/logout"))
+    stage = stage_of(browser)
+    stage.world.secrets["secret:jar"] = json.dumps(
+        [{"name": "sid", "value": "s", "domain": "example.com"}]
+    )
+    auth = (OriginAuth(origin=SITE, cookies="secret:jar"),)
+    await visit(stage, [A], replace(AUTO, auth=auth, cookies=True))
+    own, other = (one for one in stage.web.requests if one.url.endswith("/data"))
+    assert dict(own.headers)["Cookie"] == "a=b; sid=s"
+    assert dict(other.headers)["Cookie"] == "a=b"
+    assert browser.answers[2] == ResourceRefused(reason="logout")
+    assert f"{SITE}/logout" not in stage.web.urls
 
 
 async def test_retry_after_of_page_request_blocks_host() -> None:
