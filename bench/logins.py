@@ -32,9 +32,9 @@ ROOT = Path(__file__).parents[1]
 USER, PASSWORD = "crawler", "s3cr3t-of-the-bench"
 ARTICLES = 120
 START_S = 60
-# A session of Django ends so many seconds after its login.
+# Seconds after a login at which Django ends the session.
 SESSION_S = 4
-# Sessions of MediaWiki are deleted after so many seconds each time, at most so often.
+# Seconds between two deletions of all sessions of MediaWiki, and the maximum number of deletions.
 ENDS_S, ENDS = 3.0, 10
 DJANGO = f"""
 import sys

@@ -305,8 +305,10 @@ class Sessions:
         login = None if auth is None else auth.login
         if auth is None or login is None or not isinstance(answer, Response):
             return given
+        page = given.page
         page_asks = given.reading is not None and given.reading.lost
-        if not page_asks and not asks_for_login(login, target.url, answer):
+        leads = page is not None and page.refresh is not None and login.is_page(page.refresh)
+        if not (page_asks or leads or asks_for_login(login, target.url, answer)):
             return given
         await self._mark_lost((crawl.id, auth.origin), at_ms)
         counts = {**given.counts, SESSION_LOST: 1}

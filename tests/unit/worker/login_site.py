@@ -80,6 +80,8 @@ class LoginSite(SmallWeb):
     def _anonymous(self, path: str) -> Response:
         if self.how == "401":
             return answer(401)
+        if self.how == "refresh":
+            return html(refresh=f"0; url=/login?next={path}")
         if self.how == "inplace":
             return self._with_cookies(html(), self._form())
         found = answer(302, location=f"/login?next={path}")

@@ -44,7 +44,7 @@ async def crawled(stage: Stage, crawl: Crawl = LOGGED_IN, *, restarts: bool = Fa
         await stage.drain()
 
 
-@pytest.mark.parametrize("how", ["redirect", "inplace", "401"])
+@pytest.mark.parametrize("how", ["redirect", "inplace", "401", "refresh"])
 @pytest.mark.parametrize("lasts", [1_000, 7, 3])
 async def test_expiring_session_loses_no_page(how: str, lasts: int) -> None:
     stage = staged(lasts=lasts)
