@@ -7,6 +7,7 @@ Manager, or a file of the store), `ssm:NAME` (SSM parameter). Stored crawls cont
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -29,6 +30,8 @@ LOGOUT = (
 )
 # Matches a password field. The form around it is the login form.
 FORM = 'input[type="password"]'
+# Parameters with the page to which a login returns, so that they differ each time.
+_RETURN = re.compile(r"(?i)next|return|redir|continue|dest|from|back|url|service|goto|state")
 KINDS = ("basic", "bearer", "headers", "cookies", "login")
 
 
@@ -71,7 +74,8 @@ class Login:
         """Return True if `url` is the login page, perhaps with further parameters."""
         path, _, query = self.url.partition("?")
         other, _, given = url.partition("?")
-        return path == other and _parameters(query) <= _parameters(given)
+        named = {pair for pair in _parameters(query) if not _RETURN.search(pair[0])}
+        return path == other and named <= _parameters(given)
 
 
 def _parameters(query: str) -> frozenset[tuple[str, str]]:

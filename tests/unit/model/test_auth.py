@@ -144,11 +144,12 @@ def test_logout_links_are_detected(path: str, leaves: bool) -> None:
         ("/index.php?title=Special:Login", True),
         ("/index.php?returnto=A&title=Special%3ALogin", True),
         ("/index.php?title=Article", False),
+        ("/index.php?title=Article&next=/", False),
         ("/index.php", False),
     ],
 )
 def test_login_page_can_be_named_by_its_query(path: str, is_page: bool) -> None:
-    login = replace(LOGIN, url=f"{ORIGIN}/index.php?title=Special:Login")
+    login = replace(LOGIN, url=f"{ORIGIN}/index.php?title=Special:Login&next=/")
     assert login.is_page(f"{ORIGIN}{path}") is is_page
 
 
