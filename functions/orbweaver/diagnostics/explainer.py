@@ -165,9 +165,11 @@ class Explainer:
         return await self.finder.with_older(crawl), why
 
     async def _likely(self, reference: str) -> tuple[Crawl, str]:
-        crawls = await self.crawls.list()
-        if not crawls:
+        known = await self.crawls.list()
+        if not known:
             raise UnknownCrawl("there is no crawl yet")
+        # Crawls of a link check are never exported, so they cannot name the pages that link here.
+        crawls = [crawl for crawl in known if not crawl.is_link_check] or known
         chosen = choose(crawls, reference)
         if chosen is not None and await self._claim_in(chosen[0], reference) is not None:
             return chosen

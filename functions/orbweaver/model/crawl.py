@@ -47,6 +47,8 @@ UNSPENT = "unspent"
 # Fields that pausing, resuming and cancelling change.
 MOVED = ("state", "stop", "paused_at_ms", "paused_ms")
 DAY_S = 86_400
+# Name of crawls that `orbweaver check-links` starts, or beginning of their names.
+LINK_CHECK = "check-links"
 
 
 class State(StrEnum):
@@ -145,6 +147,11 @@ class Crawl(CrawlSettings):
     @property
     def removed_parameters(self) -> frozenset[str]:
         return TRACKING_PARAMETERS if self.tracking is None else frozenset(self.tracking)
+
+    @property
+    def is_link_check(self) -> bool:
+        """Whether `orbweaver check-links` started the crawl."""
+        return self.name == LINK_CHECK or self.name.startswith(f"{LINK_CHECK}-")
 
     @property
     def deadline_ms(self) -> int:

@@ -65,7 +65,7 @@ def _ignore(_text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginTask:
-    """One login of a crawl. It calls `say` with a text for each step, without secrets."""
+    """One login of a crawl, with a callback for its steps. Texts of steps contain no secrets."""
 
     crawl: Crawl
     auth: OriginAuth

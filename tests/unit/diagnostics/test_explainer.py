@@ -313,6 +313,16 @@ async def test_claim_chooses_crawl_if_no_scope_matches() -> None:
     assert (await told(stage, "mailto:x")).url_status is UrlStatus.MALFORMED
 
 
+async def test_link_check_is_explained_only_if_there_is_no_other_crawl() -> None:
+    stage = await begun()
+    await stage.drain()
+    check = replace(PLAN, id="check-links-1", name="check-links", started_at_ms=NOW_MS + 1)
+    await seed(stage, check)
+    await stage.drain()
+    assert words(await told(stage, f"{SITE}/a"), "crawl")[0].startswith(PLAN.id)
+    assert words(await told(stage, "https://elsewhere.example/"), "crawl")[0].startswith(PLAN.id)
+
+
 async def test_crawl_with_claim_comes_before_newer_crawl() -> None:
     stage = await begun()
     await stage.drain()

@@ -18,6 +18,7 @@ def document_of(report: AuditReport) -> dict[str, Any]:
         "crawl": report.crawl,
         "since": report.since,
         "earlier_runs": report.earlier_runs,
+        "urls_before": report.urls_before,
         "pages": report.pages,
         "outcomes": dict(report.outcomes),
         "severities": report.by_severity(),

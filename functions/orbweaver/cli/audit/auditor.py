@@ -91,6 +91,7 @@ class Auditor:
             crawl=runs.id,
             since=None if earlier is None else earlier.id,
             earlier_runs=runs.earlier,
+            urls_before=self._number("SELECT count(*) FROM page WHERE crawl <> ?", [runs.id]),
             pages=self._number("SELECT count(*) FROM page WHERE readable"),
             outcomes=dict(self._do("SELECT outcome, count(*) FROM page GROUP BY 1 ORDER BY 1")),
             results=tuple(

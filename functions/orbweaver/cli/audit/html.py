@@ -51,7 +51,8 @@ def render(report: AuditReport) -> str:
 def _subtitle(report: AuditReport) -> str:
     since = f", compared with {escape(report.since)}" if report.since else ""
     urls, pages = plural(report.urls, "URL"), plural(report.pages, "readable page")
-    return f"<p>{urls}, {pages}{since}</p>"
+    age = f"<p>{report.age}</p>" if report.age else ""
+    return f"<p>{urls}, {pages}{since}</p>{age}"
 
 
 def _sections(report: AuditReport) -> Iterator[str]:

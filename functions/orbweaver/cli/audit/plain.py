@@ -25,6 +25,8 @@ def _lines(report: AuditReport) -> Iterator[str]:
     since = f", compared with {report.since}" if report.since else ""
     urls, pages = text.plural(report.urls, "URL"), text.plural(report.pages, "readable page")
     yield f"{report.crawl}: {urls}, {pages}{since}"
+    if report.age:
+        yield report.age
     yield ", ".join(text.plural(number, kind) for kind, number in report.by_severity().items())
     if report.since:
         yield ", ".join(f"{number:,} {status}" for status, number in report.by_status().items())
@@ -42,7 +44,7 @@ def _lines(report: AuditReport) -> Iterator[str]:
             by_reason[result.why_not or ""].append(result.check.name)
         for reason, checks in by_reason.items():
             yield from (f"  {reason}", f"    {', '.join(checks)}")
-    clean = sum(not one.faults for one in report.run)
+    clean = sum(not one.counts for one in report.run)
     yield from ("", f"{text.plural(clean, 'check')} found nothing")
 
 

@@ -79,8 +79,8 @@ class Unjudged:
 class AuditReport:
     """An audit of a crawl. `since` is the earlier run, `outcomes` counts the URLs by outcome.
 
-    `earlier_runs` are the exported earlier runs of the same name, newest first.
-    `tool` is the command that made the report.
+    `earlier_runs` are the exported earlier runs of the same name, newest first. `urls_before`
+    counts the URLs that only earlier runs requested. `tool` is the command that made the report.
     """
 
     crawl: str
@@ -90,11 +90,20 @@ class AuditReport:
     results: tuple[CheckResult, ...]
     unjudged: tuple[Unjudged, ...]
     earlier_runs: tuple[str, ...] = ()
+    urls_before: int = 0
     tool: str = "orbweaver audit"
 
     @property
     def urls(self) -> int:
         return sum(self.outcomes.values())
+
+    @property
+    def age(self) -> str:
+        """Describe the URLs that only earlier runs requested, or return ""."""
+        if not self.urls_before:
+            return ""
+        number = "1 URL is" if self.urls_before == 1 else f"{self.urls_before:,} URLs are"
+        return f"{number} as earlier runs found them: crawl with --window 0s to request all again"
 
     @property
     def run(self) -> tuple[CheckResult, ...]:
