@@ -74,7 +74,7 @@ def test_script_pages_are_rendered(
     picture = folder / "page.webp"
     assert main.main(["page", f"{site.url}/page/3", "--screenshot", str(picture)]) == 0
     assert picture.read_bytes()[8:12] == b"WEBP"
-    assert main.main(["page", f"{site.url}/plain", "--screenshot", str(picture)]) == 1
+    assert main.main(["page", f"{site.url}/plain", "--screenshot", str(picture)]) == 11
 
 
 def test_crawl_without_rendering_marks_shells(
