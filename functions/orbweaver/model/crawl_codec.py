@@ -16,7 +16,7 @@ from orbweaver.model.url_rules import UrlRule
 from orbweaver.model.version import FIELD, check
 
 T = TypeVar("T")
-VERSION = 2
+VERSION = 1
 COLUMNS = tuple(field.name for field in fields(Crawl))
 # Fields that describe the run, not the requested work.
 OF_THE_RUN = frozenset(
@@ -38,12 +38,7 @@ OF_THE_RUN = frozenset(
 def to_fields(crawl: Crawl) -> dict[str, Any]:
     """Return a crawl as plain fields without None."""
     known = {key: value for key, value in asdict(crawl).items() if value is not None}
-    return {FIELD: version_of(crawl), **known}
-
-
-def version_of(crawl: Crawl) -> int:
-    """Return the lowest version that can express a crawl. Version 1 would ignore a login."""
-    return VERSION if crawl.auth else 1
+    return {FIELD: VERSION, **known}
 
 
 def from_fields(raw: dict[str, Any]) -> Crawl:
@@ -138,7 +133,7 @@ def changes(crawl: Crawl, was: Crawl) -> dict[str, Any]:
 
 def edit_fields(crawl: Crawl, was: Crawl) -> dict[str, Any]:
     """Return the fields that an edit writes. None means a removed value."""
-    return {FIELD: version_of(crawl), **changes(crawl, was), "edits": was.edits + 1}
+    return {FIELD: VERSION, **changes(crawl, was), "edits": was.edits + 1}
 
 
 def digest_of(crawl: Crawl) -> str:

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from orbweaver.model.item import Item, from_row, to_row
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.url import url_hash
-from orbweaver.model.version import FIELD, check, one_of
+from orbweaver.model.version import check, one_of
 
 if TYPE_CHECKING:
     from orbweaver.model.target import Prior
 
 # Records of version 1 have no field `v`. This saves space, because there are many records.
-VERSION, WHAT = 2, "a page record"
-# Reasons that version 1 does not have. A record has the lowest version that can express it.
-_REASONS_2 = frozenset({Reason.LOGIN})
+VERSION, WHAT = 1, "a page record"
 # Counter of pages with this column set.
 NEEDS_RENDERING = "needs_rendering"
 RENDERED = "rendered"
@@ -160,8 +158,6 @@ def to_fields(record: PageRecord, *, packed: bool = False) -> dict[str, Any]:
         plain = text.encode("utf-8", "replace")
         pressed = zlib.compress(plain) if packed else plain
         known["extracted"] = pressed if len(pressed) < len(plain) else text
-    if record.reason in _REASONS_2:
-        known[FIELD] = VERSION
     return {key: value for key, value in known.items() if value is not None}
 
 

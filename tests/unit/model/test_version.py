@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -14,12 +13,10 @@ from orbweaver.frontier import envelope, journal_codec
 from orbweaver.frontier.envelope import Newer
 from orbweaver.frontier.messages import Malformed, decode
 from orbweaver.model import crawl_codec, page_record
-from orbweaver.model.auth import OriginAuth
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.version import NewerVersion, check, one_of
-from tests.contract import samples
 
 NOW_MS = 1_795_251_600_000
 CRAWL = Crawl(id="c", name="c", started_at_ms=1)
@@ -37,11 +34,11 @@ _CRAWL_1: dict[type[StrEnum], set[str]] = {
     Stop: {"finished", "max_pages", "duration", "bytes", "dollars", "cancelled", "nothing_new"},
 }
 VALUES: dict[tuple[str, int], dict[type[StrEnum], set[str]]] = {
-    ("crawl", 2): _CRAWL_1,
-    ("record", 2): {Outcome: {"fetched", "unchanged", "redirected", "skipped", "failed"}},
+    ("crawl", 1): _CRAWL_1,
+    ("record", 1): {Outcome: {"fetched", "unchanged", "redirected", "skipped", "failed"}},
 }
 # For each version, the number of reasons and a checksum of their names.
-REASONS = {("record", 1): (47, "a655239f"), ("record", 2): (48, "68b63ae6")}
+REASONS = {("record", 1): (48, "68b63ae6")}
 
 
 def test_new_enumeration_value_needs_new_version() -> None:
@@ -54,21 +51,6 @@ def test_new_enumeration_value_needs_new_version() -> None:
     assert told == REASONS["record", page_record.VERSION], (
         "a further reason: raise the record's version"
     )
-
-
-@pytest.mark.parametrize(("reason", "version"), [(Reason.FORBIDDEN, None), (Reason.LOGIN, 2)])
-def test_record_has_lowest_version_of_its_reason(reason: Reason, version: int | None) -> None:
-    record = replace(samples.record(1), outcome=Outcome.FAILED, reason=reason)
-    fields = page_record.to_fields(record)
-    assert fields.get("v") == version
-    assert page_record.from_fields(fields) == record
-
-
-def test_crawl_with_login_has_higher_version() -> None:
-    """An older worker would crawl it without the login."""
-    crawl = replace(CRAWL, auth=(OriginAuth(origin="https://a", bearer="env:T"),))
-    assert [crawl_codec.to_fields(one)["v"] for one in (CRAWL, crawl)] == [1, 2]
-    assert crawl_codec.edit_fields(crawl, crawl)["v"] == 2
 
 
 @pytest.mark.parametrize("version", [None, 1, 2])
@@ -88,9 +70,9 @@ def test_newer_version_error_names_thing_and_version() -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        {"v": 3},
-        {"v": 3, "state": "asleep", "seeds": 7},
-        {"v": 3, **dict.fromkeys(crawl_codec.COLUMNS)},
+        {"v": 2},
+        {"v": 2, "state": "asleep", "seeds": 7},
+        {"v": 2, **dict.fromkeys(crawl_codec.COLUMNS)},
     ],
 )
 def test_crawl_of_newer_version_is_not_interpreted(raw: dict[str, Any]) -> None:
@@ -99,11 +81,11 @@ def test_crawl_of_newer_version_is_not_interpreted(raw: dict[str, Any]) -> None:
     fields = crawl_codec.to_fields(CRAWL)
     assert fields.pop("v") == 1
     assert crawl_codec.from_fields(fields) == CRAWL
-    with pytest.raises(NewerVersion, match="the crawl 'c' of version 3"):
-        crawl_codec.from_fields({**fields, "v": 3})
+    with pytest.raises(NewerVersion, match="the crawl 'c' of version 2"):
+        crawl_codec.from_fields({**fields, "v": 2})
 
 
-@pytest.mark.parametrize("changed", [{"v": 3}, {"outcome": "dreamt"}, {"reason": "asleep"}])
+@pytest.mark.parametrize("changed", [{"v": 2}, {"outcome": "dreamt"}, {"reason": "asleep"}])
 def test_record_of_newer_version_is_recognised(changed: dict[str, Any]) -> None:
     assert page_record.from_fields(ROW).url == "http://a/"
     with pytest.raises(NewerVersion):
