@@ -161,11 +161,11 @@ def test_excluded_links_and_fragments_are_omitted(desk: Desk, site: Path) -> Non
 
 def test_links_beyond_limit_of_page_are_counted(desk: Desk, tmp_path: Path) -> None:
     links = "".join(
-        f'<a href="#{number}x" id="{number}x">x</a><a href=x.html?{number}>x</a>'
+        f'<a href="#{number}x" id="{number}x">x</a><a href=gone{number}.html>x</a>'
         for number in range(ROWS_MAX + 1_500)
     )
     (tmp_path / "x.html").write_text(links)
-    report = checked(desk, "x.html", OK)
+    report = checked(desk, "x.html")
     [unread] = report["unjudged"]
     assert unread["reason"] == "links_cut"
     assert unread["urls"] + sum(report["outcomes"].values()) == ROWS_MAX + 1_500
@@ -277,6 +277,29 @@ def test_text_report_lists_pages_of_each_target(desk: Desk, tmp_path: Path) -> N
     assert "… and 2 more pages" in said
     assert "missing-fragment: 7 targets." in said
     assert said.endswith("docs: 7 pages, 8 links: 0 fine, 8 broken, 0 not verified\n")
+
+
+def test_target_in_several_spellings_counts_once(desk: Desk, tmp_path: Path) -> None:
+    files = {
+        "index.html": '<a href="/guide/gone.html">x</a> <a href="guide/gone.html?x#part">x</a>\n'
+        '<a href="guide/b">x</a> <a href="/guide/b.html">x</a>\n'
+        '<a href="guide/b.html#z">x</a> <a href="/guide/b#z">x</a>\n',
+        "guide/b.html": '\n<a href="gone.html">x</a> <a href="gone.html/">x</a>',
+    }
+    (tmp_path / "site/guide").mkdir(parents=True)
+    for name, body in files.items():
+        (tmp_path / "site" / name).write_text(body)
+    assert desk.run("check-links site") == FAILED
+    shown = ("  ", "broken", "site:")
+    assert [line for line in desk.said.splitlines() if line.startswith(shown)] == [
+        "broken-link: 1 target. A link leads to a URL or file that does not exist.",
+        "  site/guide/gone.html (no such file)",
+        "    site/guide/b.html:2",
+        "    site/index.html:1",
+        "  site/guide/b.html#z",
+        "    site/index.html:3",
+        "site: 2 pages, 3 links: 1 fine, 2 broken, 0 not verified",
+    ]
 
 
 def test_sarif_of_file_has_line(desk: Desk, tmp_path: Path) -> None:

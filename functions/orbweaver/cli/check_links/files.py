@@ -54,9 +54,11 @@ class FolderCheck:
     context: CheckContext
     _paths: dict[str, Path] = field(default_factory=dict)
     _lines: dict[str, dict[str, int]] = field(default_factory=dict)
+    # Targets as their links spell them. None: the target is no file.
+    _verdicts: dict[str, Verdict | None] = field(default_factory=dict)
 
     def check(self) -> Results:
-        index = LinkIndex(excludes=self.context.excludes)
+        index = LinkIndex(excludes=self.context.excludes, one_spelling=self._one_spelling)
         anchors: dict[str, tuple[str, Anchors]] = {}
         for path in self.folder.files():
             page = self._page(path)
@@ -89,17 +91,34 @@ class FolderCheck:
         """Judge links to files. Return all other targets."""
         outside: list[str] = []
         for target in results.index.targets():
-            path = self.folder.path_of(target)
-            if path is None:
+            verdict = self._on_disk(target)
+            if verdict is None:
                 outside.append(target)
-                continue
-            there = self.folder.find(path, is_folder=target.partition("?")[0].endswith("/"))
-            if isinstance(there, Path):
-                verdict = Verdict(state=LinkState.FINE, url=self.folder.url_of(there))
             else:
-                verdict = Verdict(state=LinkState.BROKEN, url=target, detail=there)
-            results.verdicts[target] = verdict
+                results.verdicts[target] = verdict
         return outside
+
+    def _on_disk(self, target: str) -> Verdict | None:
+        if target not in self._verdicts:
+            self._verdicts[target] = self._found(target)
+        return self._verdicts[target]
+
+    def _found(self, target: str) -> Verdict | None:
+        path = self.folder.path_of(target)
+        if path is None:
+            return None
+        there = self.folder.find(path, is_folder=target.partition("?")[0].endswith("/"))
+        if isinstance(there, Path):
+            return Verdict(state=LinkState.FINE, url=self.folder.url_of(there))
+        # The slash separates the broken link `page.html/` from the existing file `page.html`.
+        url = f"{self.folder.url_of(path)}/"
+        return Verdict(state=LinkState.BROKEN, url=url, detail=there)
+
+    def _one_spelling(self, target: str) -> str:
+        """Return the same URL for all targets, with or without a fragment, that are one file."""
+        url, mark, fragment = target.partition("#")
+        verdict = self._on_disk(url)
+        return target if verdict is None else f"{verdict.url}{mark}{fragment}"
 
     async def _statuses(self, urls: list[str]) -> dict[str, Verdict]:
         async with self.context.session() as session:
@@ -109,5 +128,8 @@ class FolderCheck:
     def line(self, name: str, target: str) -> int:
         """Return the first line of a file that links to the target, or 1."""
         if name not in self._lines:
-            self._lines[name] = self._page(self._paths[name]).lines()
+            lines = self._page(self._paths[name]).lines()
+            self._lines[name] = dict(lines)
+            for reference, first in lines.items():
+                self._lines[name].setdefault(self._one_spelling(reference), first)
         return self._lines[name].get(target, 1)

@@ -40,6 +40,8 @@ class LinkIndex:
     # Targets that a limit of the crawl leaves out.
     left_out: set[str] = field(default_factory=set)
     excludes: Callable[[str], bool] = field(default=lambda _: False)
+    # Returns one URL for all spellings of a target.
+    one_spelling: Callable[[str], str] = field(default=str)
 
     def add_page(self, cut: str | None, *, scripted: bool = False) -> None:
         """Count a page. `cut` is the column of its record, `scripted`: scripts fill the page."""
@@ -61,7 +63,7 @@ class LinkIndex:
             return
         if decision in LEFT_OUT:
             self.left_out.add(target)
-        self.found[link][page] = None
+        self.found[Link(self.one_spelling(target), link.fragment)][page] = None
 
     def keep(self, is_kept: Callable[[str], bool]) -> None:
         """Remove the links to other targets."""

@@ -15,7 +15,7 @@ from orbweaver.cli.audit.report import (
     Unjudged,
 )
 from orbweaver.cli.check_links.fragments import Anchors
-from orbweaver.cli.check_links.links import LinkIndex
+from orbweaver.cli.check_links.links import Link, LinkIndex
 from orbweaver.cli.check_links.verdict import LinkState, Verdict, means
 
 TOOL = "orbweaver check-links"
@@ -99,6 +99,7 @@ def report_of(
     by_check: defaultdict[str, list[Finding]] = defaultdict(list)
     reasons: defaultdict[str, list[str]] = defaultdict(list)
     reported: set[tuple[str, str]] = set()
+    counted: set[str] = set()
     outcomes: Counter[str] = Counter()
     for reference, pages in index.invalid.items():
         outcomes[LinkState.BROKEN] += 1
@@ -106,20 +107,15 @@ def report_of(
             _finding(page, reference, INVALID, line(page, reference)) for page in pages
         ]
     for link, pages in index.found.items():
-        verdict = results.verdicts[link.target]
-        state, check = verdict.state, BROKEN
-        if state is LinkState.FINE and link.fragment in results.missing.get(verdict.url, ()):
-            state, check = LinkState.BROKEN, FRAGMENT
-        outcomes[state] += 1
-        if state is LinkState.FINE:
+        state, check, target, detail = _judged(results, link)
+        if check is None:
+            outcomes[state] += 1
             continue
-        if state is LinkState.UNVERIFIED:
-            check = UNVERIFIED
-            reasons[verdict.reason].append(link.target)
-        # If the target does not exist, its fragments do not matter.
-        target, detail = link.target, verdict.detail or None
-        if check is FRAGMENT:
-            target, detail = str(link), None
+        if check is UNVERIFIED:
+            reasons[results.verdicts[target].reason].append(target)
+        if target not in counted:
+            counted.add(target)
+            outcomes[state] += 1
         for page in pages:
             if (target, page) not in reported:
                 reported.add((target, page))
@@ -138,6 +134,22 @@ def report_of(
         results=tuple(_result(check, by_check[check.name]) for check in CHECKS),
         unjudged=(*_unjudged(reasons), *_unread(index)),
     )
+
+
+def _judged(results: Results, link: Link) -> tuple[LinkState, Check | None, str, str | None]:
+    """Return the state of a link, the check that reports it, the reported target and a detail."""
+    verdict = results.verdicts[link.target]
+    # If the target does not exist, its fragments do not matter.
+    target, detail = link.target, verdict.detail or None
+    match verdict.state:
+        case LinkState.FINE if link.fragment in results.missing.get(verdict.url, ()):
+            return LinkState.BROKEN, FRAGMENT, str(link), None
+        case LinkState.FINE:
+            return LinkState.FINE, None, target, None
+        case LinkState.UNVERIFIED:
+            return LinkState.UNVERIFIED, UNVERIFIED, target, detail
+        case LinkState.BROKEN:
+            return LinkState.BROKEN, BROKEN, target, detail
 
 
 def _finding(page: str, target: str, detail: str | None, line: int | None) -> Finding:
