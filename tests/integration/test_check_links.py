@@ -74,7 +74,7 @@ CASES = [
     Case("usual", "/fails", status(500), UNVERIFIED, "HTTP 500"),
     Case("usual", "/moved", graph.redirect("/ok"), FINE),
     Case("usual", "/moved-away", graph.redirect("/missing"), BROKEN, "redirects to {}/missing"),
-    Case("usual", "/loop", graph.redirect("/loop"), BROKEN, "ten redirects"),
+    Case("usual", "/loop", graph.redirect("/loop"), BROKEN, "endless redirect"),
     Case("usual", "/private/x", OK, UNVERIFIED, "robots.txt forbids it"),
     Case("usual", "/ok#part", None, FINE),
     Case("limited", "/later", [LIMITED, OK], FINE),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -236,6 +237,13 @@ def test_record_gives_state_of_link(reason: Reason, status: int | None, state: L
     for url in records:
         verdict = judge(url, records)
         assert (verdict.state, verdict.url) == (state, last.url)
+
+
+@pytest.mark.parametrize("urls", [("a", "a"), ("a", "b", "a"), ("a", "b", "c", "b")])
+def test_redirect_loop_is_an_endless_redirect(urls: tuple[str, ...]) -> None:
+    loop = [record(Reason.REDIRECT, 301, url=url, error=target) for url, target in pairwise(urls)]
+    verdict = judge("a", {one.url: one for one in loop})
+    assert (verdict.state, verdict.detail) == (LinkState.BROKEN, "endless redirect")
 
 
 def test_url_without_record_is_not_verified() -> None:

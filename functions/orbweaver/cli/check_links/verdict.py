@@ -16,6 +16,7 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 
 HOPS_MAX = 10
+ENDLESS = "endless redirect"
 # Statuses that describe the request, not the URL: payment, method, media type, legal reasons.
 _OF_REQUEST = frozenset({402, 405, 406, 451})
 NOT_REQUESTED, LEFT_OUT = "not_requested", "left_out"
@@ -83,8 +84,10 @@ def judge(url: str, records: Mapping[str, PageRecord]) -> Verdict:
     ):
         return Verdict(state=LinkState.FINE, url=last)
     said = f"HTTP {record.status}" if record.status else record.error or reason.means
-    if reason in (Reason.REDIRECT_LIMIT, Reason.REDIRECT_INVALID):
+    if reason is Reason.REDIRECT_INVALID:
         said = reason.means
+    if reason is Reason.REDIRECT_LIMIT or (record.outcome is Outcome.REDIRECTED and record.error):
+        through, said = "", ENDLESS
     detail = f"{through}{said}"
     is_fault = reason in JUDGED and reason is not Reason.HTTP_SERVER_ERROR
     if is_fault and record.status not in _OF_REQUEST:
