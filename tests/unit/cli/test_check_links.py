@@ -10,7 +10,7 @@ import pytest
 
 from orbweaver.cli.check_links.fragments import Anchors
 from orbweaver.cli.check_links.markdown import as_html
-from orbweaver.cli.check_links.verdict import LinkState, judge
+from orbweaver.cli.check_links.verdict import LinkState, judge, settled
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import PageRecord
@@ -237,6 +237,7 @@ def test_record_gives_state_of_link(reason: Reason, status: int | None, state: L
     for url in records:
         verdict = judge(url, records)
         assert (verdict.state, verdict.url) == (state, last.url)
+    assert settled(records) == ({} if state is LinkState.UNVERIFIED else records)
 
 
 @pytest.mark.parametrize("urls", [("a", "a"), ("a", "b", "a"), ("a", "b", "c", "b")])

@@ -12,4 +12,5 @@ statuses   a crawl with --status-only, and results of earlier checks
 verdict    fine, broken or not verified
 report     the result as a report of the audit
 plain      the result as text
+as_json    the result as JSON
 """

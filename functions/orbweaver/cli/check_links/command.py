@@ -16,13 +16,13 @@ from orbweaver.cli.crawl_options import add_check
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 
 if TYPE_CHECKING:
-    from orbweaver.cli.audit.report import AuditReport
+    from orbweaver.cli.check_links.report import LinkReport
 
 SCHEMES = ("http://", "https://")
 # Modules with the function `render`.
 FORMATS = {
     "text": "check_links.plain",
-    "json": "audit.as_json",
+    "json": "check_links.as_json",
     "sarif": "audit.sarif",
     "junit": "audit.junit",
 }
@@ -49,7 +49,7 @@ def check_links(arguments: Namespace, around: CliContext) -> int:
 
         check = FolderCheck(folder_of(subject, context), context)
         report = report_of(check.check(), subject, shown=check.folder.shown, line=check.line)
-    render: Callable[[AuditReport], str]
+    render: Callable[[LinkReport], str]
     render = import_module(f"orbweaver.cli.{FORMATS[arguments.format]}").render
     write_report(render(report), arguments.out, around)
     if arguments.out is not None or arguments.format != "text":

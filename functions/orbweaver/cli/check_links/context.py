@@ -31,10 +31,14 @@ _EXAMPLE = "https://example.org/"
 
 @dataclass(frozen=True, slots=True)
 class StatusResults:
-    """Records of requested URLs, and the URLs that a check must not request."""
+    """Records of requested URLs, and the URLs that a check must not request.
+
+    `earlier` is the number of URLs with a result of an earlier check.
+    """
 
     records: Mapping[str, PageRecord]
     refused: frozenset[str] = frozenset()
+    earlier: int = 0
 
     def verdict(self, url: str) -> Verdict:
         if last_url(url, self.records) in self.refused:
@@ -92,8 +96,10 @@ class CheckContext:
             cache_s=statuses.DAY_S if self.arguments.cache is None else self.arguments.cache,
             is_local=is_local,
         )
-        wanted = [*dict.fromkeys(urls)]
+        wanted = dict.fromkeys(urls)
         refused = frozenset(check.refused(wanted))
-        return StatusResults(
-            await check.check(url for url in wanted if url not in refused), refused
-        )
+        allowed = [url for url in wanted if url not in refused]
+        known = await check.earlier()
+        left = [url for url in allowed if url not in known]
+        records = known | await check.request(left)
+        return StatusResults(records, refused, earlier=len(allowed) - len(left))

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orbweaver.cli.check_links.context import CheckContext
+from orbweaver.cli.check_links.context import CheckContext, StatusResults
 from orbweaver.cli.check_links.folder import HTML, MARKDOWN, FilePage, Folder
 from orbweaver.cli.check_links.fragments import Anchors
 from orbweaver.cli.check_links.links import LinkIndex
@@ -69,7 +69,9 @@ class FolderCheck:
         if not self.context.external:
             index.keep(results.verdicts.__contains__)
         elif outside:
-            results.verdicts |= asyncio.run(self._statuses(outside))
+            statuses = asyncio.run(self._statuses(outside))
+            results.verdicts |= {url: statuses.verdict(url) for url in outside}
+            results.earlier = statuses.earlier
         wanted = results.wanted_fragments()
         for url, (name, found) in anchors.items():
             results.add_anchors(name, url, found, wanted.get(url, ()))
@@ -120,10 +122,9 @@ class FolderCheck:
         verdict = self._on_disk(url)
         return target if verdict is None else f"{verdict.url}{mark}{fragment}"
 
-    async def _statuses(self, urls: list[str]) -> dict[str, Verdict]:
+    async def _statuses(self, urls: list[str]) -> StatusResults:
         async with self.context.session() as session:
-            found = await self.context.statuses(session, urls, is_local=False)
-        return {url: found.verdict(url) for url in urls}
+            return await self.context.statuses(session, urls, is_local=False)
 
     def line(self, name: str, target: str) -> int:
         """Return the first line of a file that links to the target, or 1."""

@@ -7,18 +7,19 @@ from collections.abc import Iterator
 
 from orbweaver.cli import text
 from orbweaver.cli.audit.plain import DETAIL_CHARS_MAX, URL_CHARS_MAX
-from orbweaver.cli.audit.report import AuditReport, CheckResult, Finding
-from orbweaver.cli.check_links.report import UNVERIFIED
+from orbweaver.cli.audit.report import CheckResult, Finding
+from orbweaver.cli.check_links.report import UNVERIFIED, LinkReport
 from orbweaver.cli.check_links.verdict import LinkState
 
 PAGES_SHOWN = 5
+AGAIN = "--cache 0s requests all URLs again"
 
 
-def render(report: AuditReport) -> str:
+def render(report: LinkReport) -> str:
     return "\n".join(_lines(report))
 
 
-def _lines(report: AuditReport) -> Iterator[str]:
+def _lines(report: LinkReport) -> Iterator[str]:
     for result in report.results:
         if result.findings:
             yield from (*_of_check(result), "")
@@ -29,12 +30,15 @@ def _lines(report: AuditReport) -> Iterator[str]:
     yield summary(report)
 
 
-def summary(report: AuditReport) -> str:
-    """Return the numbers of pages and links in one line."""
+def summary(report: LinkReport) -> str:
+    """Return the numbers of pages and links, and of results of earlier checks."""
     number = {state: report.outcomes.get(state, 0) for state in LinkState}
     links = text.plural(report.urls, "link")
     counts = ", ".join(f"{number[state]:,} {state}" for state in LinkState)
-    return f"{report.crawl}: {text.plural(report.pages, 'page')}, {links}: {counts}"
+    numbers = f"{report.crawl}: {text.plural(report.pages, 'page')}, {links}: {counts}"
+    if not report.earlier:
+        return numbers
+    return f"{numbers}\n{text.plural(report.earlier, 'result')} of earlier checks: {AGAIN}"
 
 
 def _of_check(result: CheckResult) -> Iterator[str]:

@@ -59,11 +59,22 @@ UNVERIFIED = _check(
 CHECKS = (BROKEN, FRAGMENT, UNVERIFIED)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkReport(AuditReport):
+    """The report of a check. `earlier` is the number of URLs with a result of an earlier check."""
+
+    earlier: int = 0
+
+
 @dataclass(slots=True, kw_only=True)
 class Results:
-    """Verdicts by URL, and the fragments that a page does not have, by its last URL."""
+    """Verdicts by URL, and the fragments that a page does not have, by its last URL.
+
+    `earlier` is the number of URLs with a result of an earlier check.
+    """
 
     index: LinkIndex
+    earlier: int = 0
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     missing: dict[str, frozenset[str]] = field(default_factory=dict)
     # Missing fragments of links within a page: name of the page and fragment.
@@ -93,7 +104,7 @@ def report_of(
     *,
     shown: Callable[[str], str] = str,
     line: Line = lambda _, __: None,
-) -> AuditReport:
+) -> LinkReport:
     """Return the report. `shown` converts a target for people, `line` finds links in files."""
     index = results.index
     by_check: defaultdict[str, list[Finding]] = defaultdict(list)
@@ -125,7 +136,7 @@ def report_of(
         outcomes[LinkState.BROKEN] += 1
         target = f"#{fragment}"
         by_check[FRAGMENT.name].append(_finding(page, target, None, line(page, target)))
-    return AuditReport(
+    return LinkReport(
         tool=TOOL,
         crawl=subject,
         since=None,
@@ -133,6 +144,7 @@ def report_of(
         outcomes=dict(outcomes),
         results=tuple(_result(check, by_check[check.name]) for check in CHECKS),
         unjudged=(*_unjudged(reasons), *_unread(index)),
+        earlier=results.earlier,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.app.store_runner import store_proxies, store_settings
 from orbweaver.cli import text
 from orbweaver.cli.causes import code_of
-from orbweaver.cli.check_links.context import CheckContext, StatusResults
+from orbweaver.cli.check_links.context import CheckContext
 from orbweaver.cli.check_links.fragments import Anchors
 from orbweaver.cli.check_links.links import LinkIndex
 from orbweaver.cli.check_links.report import Results
@@ -98,8 +98,8 @@ async def _judged(
     ]
     is_local = non_public_origin_of(seed) is not None
     found = await context.statuses(session, asked, is_local=is_local)
-    found = StatusResults({**found.records, **records}, found.refused)
-    results = Results(index=index)
+    results = Results(index=index, earlier=found.earlier)
+    found = replace(found, records={**found.records, **records})
     for target in ends:
         is_left = target in left_out
         results.verdicts[target] = (

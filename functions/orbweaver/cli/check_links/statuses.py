@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orbweaver.cli import text
+from orbweaver.cli.check_links.verdict import settled
 from orbweaver.cli.session import Session, Stalled
 from orbweaver.control.crawl_control import CLOSE_AT_ONCE_S
 from orbweaver.control.crawl_spec import CrawlSpec
@@ -68,10 +69,9 @@ class StatusCheck:
     cache_s: int
     is_local: bool
 
-    async def check(self, urls: Iterable[str]) -> dict[str, PageRecord]:
+    async def request(self, left: Sequence[str]) -> dict[str, PageRecord]:
         """Return the records of the URLs, and of the URLs to which they redirect."""
-        known = await self._earlier()
-        left = [url for url in dict.fromkeys(urls) if url not in known]
+        known: dict[str, PageRecord] = {}
         if left:
             self.display.say(f"checking {text.plural(len(left), 'other URL')}")
         for start in range(0, len(left), SEEDS_MAX):
@@ -91,7 +91,8 @@ class StatusCheck:
             if verdict(address, port_of(url), allowed, frozenset()) is not None:
                 yield url
 
-    async def _earlier(self) -> dict[str, PageRecord]:
+    async def earlier(self) -> dict[str, PageRecord]:
+        """Return the records of earlier checks that are fine or broken."""
         since_ms = self.session.ports.clock.now_ms() - self.cache_s * 1000
         known: dict[str, PageRecord] = {}
         # Oldest first, so that newer results replace them. A check that still runs counts, too.
@@ -99,7 +100,7 @@ class StatusCheck:
             if run.name == NAME and run.ended_ms(since_ms) >= since_ms:
                 found = await self._records(run)
                 known |= {url: one for url, one in found.items() if one.fetched_at >= since_ms}
-        return known
+        return settled(known)
 
     async def _records(self, run: Crawl) -> Mapping[str, PageRecord]:
         records = self.session.control.pages(run)

@@ -65,6 +65,15 @@ def last_url(url: str, records: Mapping[str, PageRecord]) -> str:
     return url
 
 
+def settled(records: Mapping[str, PageRecord]) -> dict[str, PageRecord]:
+    """Return the records of URLs that are fine or broken. Other results can pass."""
+    return {
+        url: record
+        for url, record in records.items()
+        if judge(url, records).state is not LinkState.UNVERIFIED
+    }
+
+
 def unverified(url: str, reason: str, detail: str = "") -> Verdict:
     return Verdict(
         state=LinkState.UNVERIFIED, url=url, reason=reason, detail=detail or means(reason)
