@@ -260,6 +260,41 @@ def test_site_without_first_page_cannot_be_checked(
     assert f"nothing could be checked: {hosts['site'].url}{path}: {said}" in noted
 
 
+@pytest.mark.parametrize(
+    ("path", "outcomes", "reported"),
+    [
+        ("/nothing", {"broken": 1}, {"/nothing": (BROKEN, "HTTP 404")}),
+        (
+            "/private/x",
+            {"not verified": 1},
+            {"/private/x": (UNVERIFIED, "robots.txt forbids it")},
+        ),
+        ("/picture.pdf", {}, {}),
+    ],
+)
+def test_start_url_without_page_is_reported_beside_pages_of_sitemap(
+    tmp_path: Path,
+    path: str,
+    outcomes: dict[str, int],
+    reported: dict[str, tuple[str, str]],
+) -> None:
+    with graph.serve_in_background({"/two": OK}) as site:
+        rules = f"User-agent: *\nDisallow: /private/\nSitemap: {site.url}/map.xml\n"
+        site.scripts["/robots.txt"] = graph.robots(rules)
+        site.scripts["/map.xml"] = Answer(
+            headers=(("Content-Type", "application/xml"),),
+            body=f"<urlset><url><loc>{site.url}/two</loc></url></urlset>".encode(),
+        )
+        site.scripts["/picture.pdf"] = Answer(
+            headers=(("Content-Type", "application/pdf"),), body=b"%PDF-1.7"
+        )
+        _, report, _ = checked(tmp_path, f"{site.url}{path}")
+        assert (report["pages"], report["outcomes"]) == (1, outcomes)
+        assert findings(report) == {f"{site.url}{one}": found for one, found in reported.items()}
+        reasons = ["robots"] * ("private" in path) + ["start_url_is_no_page"] * ("pdf" in path)
+        assert [one["reason"] for one in report["unjudged"]] == reasons
+
+
 def test_header_of_user_goes_only_to_checked_site(hosts: dict[str, Graph], tmp_path: Path) -> None:
     seen: dict[str, set[str | None]] = {"site": set(), "usual": set()}
 

@@ -14,6 +14,8 @@ from orbweaver.parsing.link_rows import INVALID, TOO_LONG
 UNCHECKED = frozenset({"form", "sitemap", "redirect"})
 # Reasons for links that were not read: a limit of a page, and content that comes from scripts.
 CUT, SCRIPTED = "links_cut", "needs_rendering"
+# Reason for a start URL that is fine and has no links.
+NO_PAGE = "start_url_is_no_page"
 # Decisions of a crawl that leaves out a URL because of a limit.
 LEFT_OUT = frozenset({"waiting", "budget", "dollars", "closed", "depth", "cut"})
 

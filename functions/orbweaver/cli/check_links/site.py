@@ -11,10 +11,10 @@ from orbweaver.cli import text
 from orbweaver.cli.causes import code_of
 from orbweaver.cli.check_links.context import CheckContext
 from orbweaver.cli.check_links.fragments import Anchors
-from orbweaver.cli.check_links.links import LinkIndex
+from orbweaver.cli.check_links.links import NO_PAGE, Link, LinkIndex
 from orbweaver.cli.check_links.report import Results
 from orbweaver.cli.check_links.statuses import NAME, run_crawl
-from orbweaver.cli.check_links.verdict import LEFT_OUT, judge, last_url, unverified
+from orbweaver.cli.check_links.verdict import LEFT_OUT, LinkState, judge, last_url, unverified
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.exit_codes import PageError
 from orbweaver.cli.proxy_options import trouble_of_seed
@@ -24,6 +24,7 @@ from orbweaver.frontier import warc
 from orbweaver.frontier.link_table import read_links, table_rows
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.named_origins import non_public_origin_of
+from orbweaver.model.outcome import Reason
 from orbweaver.model.url import host_of
 from orbweaver.parsing.page import as_utf8
 
@@ -52,6 +53,7 @@ async def check_site(url: str, context: CheckContext) -> Results:
             first = judge(seed, records)
             raise _nothing(url, first.detail or "it is no HTML page", first.reason)
         results = await _judged(session, context, index, records, seed)
+        _add_start(results, seed, records)
         wanted = results.wanted_fragments()
         for page, record in records.items():
             anchors = await _anchors(session, record)
@@ -106,6 +108,18 @@ async def _judged(
             unverified(target, LEFT_OUT) if is_left else found.verdict(target)
         )
     return results
+
+
+def _add_start(results: Results, seed: str, records: Mapping[str, PageRecord]) -> None:
+    """Report a start URL without a page. Its sitemap can contain all pages that were read."""
+    index = results.index
+    if index.excludes(seed):
+        return
+    start = results.verdicts.setdefault(seed, judge(seed, records))
+    if start.state is not LinkState.FINE:
+        index.found[Link(seed)][seed] = None
+    elif (last := records.get(start.url)) and last.reason in (Reason.CONTENT_TYPE, Reason.EMPTY):
+        index.unread[NO_PAGE] += 1
 
 
 async def _read(session: Session, crawl: Crawl, index: LinkIndex) -> dict[str, PageRecord]:

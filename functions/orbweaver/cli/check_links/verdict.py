@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from orbweaver.cli.audit.judgement import JUDGED, meaning_of
-from orbweaver.cli.check_links.links import CUT, SCRIPTED
+from orbweaver.cli.check_links.links import CUT, NO_PAGE, SCRIPTED
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 
@@ -25,6 +25,7 @@ _MEANINGS = {
     LEFT_OUT: "a limit of the crawl left it out",
     CUT: "links beyond the limits of a page, which are not read",
     SCRIPTED: "pages that scripts fill, so that their links and anchors are not read",
+    NO_PAGE: "the start URL is no HTML page, so it has no links to check",
     Reason.ADDRESS: "its address is not public, so a check of other pages does not request it",
     Reason.BLOCKED: "429, or a captcha or block page",
     Reason.HTTP_CLIENT_ERROR: "402, 405, 406 or 451",
