@@ -16,6 +16,7 @@ from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.spec_checks import SEEDS_MAX
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.address_policy import verdict
+from orbweaver.model.crawl import LINK_CHECK
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.errors import PortError
 from orbweaver.model.named_origins import LOCALHOST, non_public_origin_of, port_of
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from orbweaver.model.page_record import PageRecord
 
 # All checks of a store share the results of this crawl.
-NAME = "check-links"
+NAME = LINK_CHECK
 DAY_S = 86_400
 # Time for requests that began before the end of a crawl.
 GRACE_S = 5
