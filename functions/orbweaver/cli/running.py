@@ -35,7 +35,7 @@ def run_command(arguments: Namespace, around: CliContext) -> int:
         around.note(str(error))
         return error.code
     except WriteError as error:
-        around.note(f"{error}: free disk space or give another --out, and run it again")
+        around.note(f"{error}: check --out and the free disk space, and run it again")
         return exit_codes.NOT_WRITTEN
     except StoredNewer as error:
         around.note(f"{error}; {REMEDY} (docs/upgrade.md)")

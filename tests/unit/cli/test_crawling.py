@@ -162,7 +162,7 @@ def test_full_disk_is_reported_with_command_to_resume(
     assert "No space left" in stage.objects()[-1]["error"]
     stage.machine.up_already = True
     assert stage.run(f"export --crawl {RUN} --out data") == 9
-    assert "free disk space or give another --out, and run it again" in stage.noted
+    assert "check --out and the free disk space, and run it again" in stage.noted
     monkeypatch.undo()
     assert stage.run(f"export --crawl {RUN} --out data") == 0
     assert len(rows(stage.folder / "data")) == 3

@@ -179,6 +179,7 @@ def test_llms_txt_lists_nearest_pages_by_section(site: Desk) -> None:
     )
     [result] = site.objects()
     assert (result["urls"], result["left_out"][Unlisted.OVER_LIMIT]) == (4, 1)
+    assert site.run("generate llms-txt --from runs --limit 0") == 2
 
 
 def test_texts_of_pages_add_no_structure_to_llms_txt() -> None:

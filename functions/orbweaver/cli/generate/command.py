@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from orbweaver.cli import text
+from orbweaver.cli import option_types, text
 from orbweaver.cli.command import (
     STACK_JSON,
     actions,
@@ -186,6 +186,7 @@ COMMANDS = (
                             "--limit N",
                             f"maximum number of pages ({LLMS_PAGES_MAX:,})",
                             default=LLMS_PAGES_MAX,
+                            type=option_types.positive,
                         ),
                     ),
                 ),
