@@ -20,9 +20,10 @@ from orbweaver.cli.exit_codes import PageError
 from orbweaver.cli.proxy_options import trouble_of_seed
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.spec_checks import name_of
-from orbweaver.frontier import warc
+from orbweaver.exporting.unit_worker import links_of
 from orbweaver.frontier.link_table import read_links, table_rows
 from orbweaver.frontier.retrying import closing
+from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
 from orbweaver.model.named_origins import non_public_origin_of
 from orbweaver.model.outcome import Reason
 from orbweaver.model.url import host_of
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from orbweaver.cli.session import Session
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
-    from orbweaver.model.ports import Files
 
 NAME_CHARS_MAX = 80
 
@@ -132,7 +132,7 @@ async def _read(session: Session, crawl: Crawl, index: LinkIndex) -> dict[str, P
             if not record.charset:
                 continue
             index.add_page(record.cut, scripted=bool(record.needs_rendering))
-            links = await _part(files, record, record.links_offset, record.links_length)
+            links = await links_of(record, files)
             found = None if links is None else read_links(links, record.url)
             for row in () if found is None else table_rows(found):
                 index.add(record.url, row)
@@ -143,20 +143,11 @@ async def _anchors(session: Session, record: PageRecord) -> Anchors | None:
     """Return the anchors of a stored page. None: it is not stored, or comes from scripts."""
     if not record.charset or record.needs_rendering:
         return None
-    files = session.ports.files
-    body = await _part(files, record, record.body_offset, record.body_length)
     try:
-        stored = None if body is None else warc.read(body).body()
+        stored = await read_stored(session.ports.files, record, PagePart.BODY)
+        body = None if isinstance(stored, Missing) else stored.body()
     except ValueError:
         return None
-    if stored is None:
+    if body is None:
         return None
-    return Anchors(as_utf8(stored, f"text/html; charset={record.charset}")[1])
-
-
-async def _part(
-    files: Files, record: PageRecord, offset: int | None, length: int | None
-) -> bytes | None:
-    if record.body_key is None or offset is None or length is None:
-        return None
-    return await files.cut(record.body_key, offset, length)
+    return Anchors(as_utf8(body, f"text/html; charset={record.charset}")[1])
