@@ -43,6 +43,7 @@ from orbweaver.worker.host_visits import (
     HostPermit,
     HostPermits,
     HostVisit,
+    LoginRefused,
     WaitingVisits,
 )
 from orbweaver.worker.kind_learning import KindLearning
@@ -188,10 +189,15 @@ class PackFetcher:
             await visit.context.host_done(visit.host)
 
     async def _fetch_logged_in(self, visit: HostVisit, targets: list[Target]) -> None:
-        if visit.context.crawl.cookies or visit.context.crawl.auth:
-            targets = await self._sessions.admit(visit, targets, self._unvisited)
-        if targets:
-            await self._fetch_host(visit, targets)
+        crawl = visit.context.crawl
+        match await self._sessions.prepare(visit) if crawl.cookies or crawl.auth else None:
+            case Deferred() as deferred:
+                self._defer(visit, targets, deferred.return_at_ms)
+            case LoginRefused(error=error):
+                fail = partial(self._unvisited.end_login, visit.context, error=error)
+                visit.result.add(*map(fail, targets))
+            case None:
+                await self._fetch_host(visit, targets)
 
     async def _fetch_host(self, visit: HostVisit, targets: list[Target]) -> None:
         context, result, host = visit.context, visit.result, visit.host

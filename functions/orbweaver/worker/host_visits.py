@@ -27,6 +27,13 @@ class HostVisit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoginRefused:
+    """There is no login at a host, so its URLs fail. `error` has the reason without a secret."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostPermit:
     """Permission to request `target` in `turn`. `leave` releases the semaphore early."""
 

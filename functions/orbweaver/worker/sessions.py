@@ -12,7 +12,6 @@ import logging
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -29,16 +28,15 @@ from orbweaver.model.user_agent import is_value, joined
 from orbweaver.politeness.host_schedule import is_down
 from orbweaver.politeness.robots_cache import Deferred
 from orbweaver.worker.cookies import Cookies
+from orbweaver.worker.host_visits import HostVisit, LoginRefused
 from orbweaver.worker.session_state import SessionStage, SessionState, from_text, to_text
 from orbweaver.worker.shutdown import to_its_end
 
 if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Fetcher
-    from orbweaver.worker.host_visits import HostVisit
     from orbweaver.worker.page_outcome import Answered
     from orbweaver.worker.ports import WorkerPorts
-    from orbweaver.worker.unvisited import Unvisited
 
 _log = logging.getLogger(__name__)
 SESSION_LOST = "session_lost"
@@ -48,13 +46,6 @@ SECRET_MS = 120_000
 # Waiting for another worker's login: delay between two reads, and the longest wait in place.
 POLL_S, WAIT_S = 1.0, 20.0
 DEFERRED_MS = 5_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginRefused:
-    """There is no login at a host, so its URLs fail. `error` has the reason without a secret."""
-
-    error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,27 +152,17 @@ class Sessions:
 
     # --- login ------------------------------------------------------------------------------
 
-    async def admit(
-        self, visit: HostVisit, targets: list[Target], unvisited: Unvisited
-    ) -> list[Target]:
-        """Log in at the host of a visit, and read its cookies. Return the URLs to request.
+    async def prepare(self, visit: HostVisit) -> Deferred | LoginRefused | None:
+        """Log in at the host of a visit, and read its cookies.
 
-        Without a login, all URLs are requeued or fail, and their results are added to the visit.
+        Without a login, return when to try again, or why the URLs of the host fail.
         """
-        crawl, refused = visit.context.crawl, None
+        crawl = visit.context.crawl
         auth = auth_for(crawl.auth, f"{visit.host}/")
-        if auth is not None:
-            refused = await self._ready(visit, auth)
-        if isinstance(refused, Deferred):
-            delay_s = max(0, refused.return_at_ms - self._clock.now_ms()) / 1000
-            later = (Returning(target=target, delay_s=delay_s) for target in targets)
-            visit.result.add(*(PageResult(end=end) for end in later))
-        elif refused is not None:
-            fail = partial(unvisited.end_login, visit.context, error=refused.error)
-            visit.result.add(*map(fail, targets))
-        elif crawl.cookies:
+        refused = None if auth is None else await self._ready(visit, auth)
+        if refused is None and crawl.cookies:
             await self._cookies.load(crawl.id, f"{visit.host}/")
-        return targets if refused is None else []
+        return refused
 
     async def _ready(self, visit: HostVisit, auth: OriginAuth) -> Deferred | LoginRefused | None:
         try:
