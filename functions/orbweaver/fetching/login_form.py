@@ -71,8 +71,9 @@ def filled_form(document: Document, login: Login, values: Mapping[str, str]) -> 
             "the form is sent by GET, which puts passwords into URLs: it needs POST"
         )
     action = (attributes.get("action") or "").strip()
-    base = document.base.url if action else document.url
-    url = resolved(action, base, tracking=frozenset()) if action else document.url
+    url: str | None = document.url
+    if action:
+        url = resolved(action, document.base.url, tracking=frozenset())
     if url is None:
         raise LoginFormError("the form's action is not a web URL")
     inputs = list(_inputs(form))

@@ -153,11 +153,11 @@ def problem_at_place(auth: tuple[OriginAuth, ...], *, stack: bool, prefix: str) 
     """
     for reference in (reference for one in auth for reference in one.references):
         place, _, name = reference.partition(":")
-        if not stack and f"{place}:" == SSM:
+        if not stack and reference.startswith(SSM):
             return (
                 f"{place}: is read by a stack on AWS only: give env:NAME, file:PATH or secret:NAME"
             )
-        if stack and f"{place}:" not in REMOTE_PLACES:
+        if stack and not _is_remote(reference):
             fix = "put it into Secrets Manager or SSM, and give secret:NAME or ssm:NAME"
             return f"{place}: is on this machine, where a stack on AWS cannot read it: {fix}"
         if stack and not prefix:
