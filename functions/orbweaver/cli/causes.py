@@ -24,7 +24,7 @@ _CODES = {
             Reason.ROBOTS_UNREACHABLE,
         ),
         exit_codes.TLS: (Reason.TLS, Reason.TLS_HANDSHAKE),
-        exit_codes.REFUSED: (Reason.ROBOTS, Reason.FORBIDDEN, Reason.BLOCKED),
+        exit_codes.REFUSED: (Reason.ROBOTS, Reason.FORBIDDEN, Reason.BLOCKED, Reason.LOGIN),
         exit_codes.ERROR_STATUS: (
             Reason.HTTP_CLIENT_ERROR,
             Reason.HTTP_SERVER_ERROR,

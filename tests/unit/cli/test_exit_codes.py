@@ -33,6 +33,7 @@ def test_documentation_has_the_same_table() -> None:
         ({"skipped.robots": 3, "failed.connect": 1}, 6),
         ({"failed.forbidden": 1}, 6),
         ({"failed.blocked": 1}, 6),
+        ({"failed.login": 1}, 6),
         ({"skipped.content_type": 1}, 7),
         ({"skipped.duration": 1}, 7),
         ({}, 7),
