@@ -96,6 +96,7 @@ ATTACKS = (
     Attack(name="tracked-query", body=lambda: b"<a href=?" + b"utm_source=1&" * 300_000 + b">"),
     Attack(name="formats-open", body=lambda: numbered("<p><font x={}>", 300_000)),
     Attack(name="formats-open-small", body=lambda: numbered("<p><font x={}>", 1_000)),
+    Attack(name="formats-kept", body=lambda: numbered("<b x={}>", 490) + b"<p>y" * 490),
     Attack(name="formats-as-links", body=lambda: numbered("<p><font href={}>", 1_000)),
     Attack(name="formats-long", body=lambda: numbered("<p><i x={:0>700}>", 85)),
     Attack(name="attributes", body=lambda: _one_tag(600_000)),

@@ -20,6 +20,9 @@ from string import ascii_lowercase
 TREE_BYTES_MAX = 28_000
 TREE_TAGS_MAX = 1_000
 TAG_BYTES_MIN = 3
+# A page with more elements without an end tag, and more formatting elements, is no small page.
+UNCLOSED_MAX = 200
+FORMATTING_MAX = 100
 # Range in which the first `html` tag is searched.
 HEAD_BYTES = 65_536
 # Limits on the attributes of a tag in the outline: values, and bytes of names between values.
@@ -159,6 +162,8 @@ _FORM = re.compile(rb"<form(?=[\t\n\f\r />]|\Z)", re.IGNORECASE)
 _MEDIA = re.compile(rb"<(?:video|audio|object)(?=[\t\n\f\r />]|\Z)", re.IGNORECASE)
 _NO_TEXT = rf"""(</?+{_any_name(INLINE)}{ATTRIBUTES} | {_COMMENT})
         | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{ATTRIBUTES} | {_BOGUS_COMMENT}"""
+# Elements that a tree repeats in each block until they end, except `a`, which ends at the next `a`.
+_FORMATTING = f"<{_any_name('b big code em font i nobr s small strike strong tt u')}"
 # A frameset page, and a frame in it.
 _FRAMESET = re.compile(rb"<frameset[\t\n\f\r />]", re.IGNORECASE)
 _FRAME = re.compile(rb"<frame(?=[\t\n\f\r />])([^<>]{0,2000}+)", re.IGNORECASE)
@@ -180,7 +185,16 @@ def is_small(html: bytes) -> bool:
     """Whether a page is small enough to be parsed into a tree."""
     if len(html) <= TREE_TAGS_MAX * TAG_BYTES_MIN:
         return True
-    return len(html) <= TREE_BYTES_MAX and html.count(b"<") <= TREE_TAGS_MAX
+    tags = html.count(b"<")
+    return len(html) <= TREE_BYTES_MAX and tags <= TREE_TAGS_MAX and not _multiplies(html, tags)
+
+
+def _multiplies(html: bytes, tags: int) -> bool:
+    """Whether the tree of a page with this number of tags may have more than 90,000 elements."""
+    # Each block repeats all open formatting elements (HTML Standard, 13.2.4.3). If most elements
+    # are closed, at most 300 blocks repeat 300 of them. Few pages need the search.
+    is_open = tags - 2 * html.count(b"</") > UNCLOSED_MAX
+    return is_open and len(compiled(_FORMATTING).findall(html)) > FORMATTING_MAX
 
 
 def outline(html: bytes) -> bytes:

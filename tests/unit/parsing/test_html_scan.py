@@ -7,6 +7,7 @@ import time
 import pytest
 
 from orbweaver.parsing.html_scan import (
+    FORMATTING_MAX,
     HEAD_BYTES,
     TREE_BYTES_MAX,
     TREE_TAGS_MAX,
@@ -21,6 +22,14 @@ def test_is_small_checks_bytes_and_tags() -> None:
     assert not is_small(b"x" * (TREE_BYTES_MAX + 1))
     assert is_small(b"<p>" * TREE_TAGS_MAX)
     assert not is_small(b"<p>" * (TREE_TAGS_MAX + 1))
+
+
+def test_is_small_open_formatting_elements_count() -> None:
+    """Each paragraph of the tree repeats them."""
+    bold = "".join(f"<b x={place}>" for place in range(FORMATTING_MAX + 1)).encode()
+    assert not is_small(bold + b"<p>y" * 800)
+    assert is_small(bold[: bold.rindex(b"<")] + b"<p>y" * 800)
+    assert is_small(b"<b x=1>y</b>" * (FORMATTING_MAX + 1) + b"<p>y</p>" * 300)
 
 
 OUTLINES = [
