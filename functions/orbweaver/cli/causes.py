@@ -19,6 +19,7 @@ _CODES = {
             Reason.TIMEOUT,
             Reason.DISCONNECTED,
             Reason.PROXY,
+            Reason.PROXY_REJECTED,
             Reason.ADDRESS,
             Reason.HOST_DOWN,
             Reason.ROBOTS_UNREACHABLE,

@@ -62,6 +62,7 @@ def lines(
         "limit": limited(view),
         "left over": left_over(view),
         "not requested": cancelled(view),
+        "proxies": rejected_by_proxies(view),
         "nofollow": withdrawn(view),
         "cut": incomplete(view),
         "scripts": unrendered(view),
@@ -120,6 +121,18 @@ def cancelled(view: View) -> str:
     """Describe how many known URLs a cancelled crawl did not request, or return ""."""
     number = view.reasons(Outcome.SKIPPED).get(Reason.CANCELLED, 0)
     return f"{text.plural(number, 'URL')}: the same command requests them" if number else ""
+
+
+def rejected_by_proxies(view: View) -> str:
+    """Describe how many URLs failed because no proxy accepts its password, or return ""."""
+    rejected = Reason.PROXY_REJECTED
+    number = view.reasons(Outcome.FAILED).get(rejected, 0)
+    number += view.reasons(Reason.ROBOTS_UNREACHABLE).get(rejected, 0)
+    if not number:
+        return ""
+    urls = text.plural(number, "URL")
+    fix = "with others, the same command requests them"
+    return f"{urls}: no proxy accepts its user and password; {fix}"
 
 
 def left_over(view: View) -> str:

@@ -25,6 +25,9 @@ QUARANTINE_MAX_MS = 600_000
 AVOIDED_MS = 60_000
 AVOIDED_HOSTS_MAX = 1_000
 UNREACHED_HOSTS_MAX = 3  # in a row, then the proxy counts as broken
+# If a proxy has rejected its user and password this often in a row, within 150 s at least, no
+# rotation of the password is expected any more.
+REJECTIONS_MAX = 5
 
 SOCKS = "socks5"  # scheme of proxies that connect to an address, and with an h also to a name
 SOCKS_BYTES_MAX = 255  # of a user or password (RFC 1929)
@@ -71,9 +74,11 @@ class ProxyHealth:
 
     `strikes` counts its quarantines since the last success. `unreached` are the hosts that it has
     not reached since then. `avoided` maps hosts to the time until which they use other proxies.
+    `rejections` counts the last quarantines in a row because of the user and password.
     """
 
     strikes: int = 0
+    rejections: int = 0
     until_ms: int = 0
     unreached: frozenset[str] = frozenset()
     avoided: Mapping[str, int] = field(default_factory=dict)
@@ -86,9 +91,13 @@ class ProxyHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """All proxies are in quarantine. The first quarantine ends at `until_ms`."""
+    """All proxies are in quarantine. The first quarantine ends at `until_ms`.
+
+    `rejected`: all of them have rejected their user and password `REJECTIONS_MAX` times.
+    """
 
     until_ms: int
+    rejected: bool = False
 
 
 _HEALTHY = ProxyHealth()
@@ -105,7 +114,11 @@ class Pool:
         """Return the proxy of a host, or the end of the first quarantine if no proxy is usable."""
         usable = [proxy for proxy in self.proxies if self.build(proxy).usable(now_ms)]
         if not usable:
-            return Wait(until_ms=min(self.build(proxy).until_ms for proxy in self.proxies))
+            resting = [self.build(proxy) for proxy in self.proxies]
+            return Wait(
+                until_ms=min(health.until_ms for health in resting),
+                rejected=all(health.rejections >= REJECTIONS_MAX for health in resting),
+            )
         # If the host must avoid all proxies, use the one whose failure is the oldest.
         return min(
             usable,
@@ -122,8 +135,8 @@ class Pool:
         avoided = {name: until for name, until in health.avoided.items() if name != host}
         return self._with(proxy, ProxyHealth(avoided=avoided) if avoided else _HEALTHY)
 
-    def broken(self, proxy: Proxy, began_ms: int, now_ms: int) -> Pool:
-        """Quarantine a proxy that is unreachable or refused the credentials.
+    def broken(self, proxy: Proxy, began_ms: int, now_ms: int, *, rejected: bool = False) -> Pool:
+        """Quarantine a proxy that is unreachable, or has `rejected` its user and password.
 
         `began_ms` is when the failed request began.
         """
@@ -137,6 +150,7 @@ class Pool:
             replace(
                 health,
                 strikes=health.strikes + 1,
+                rejections=health.rejections + 1 if rejected else 0,
                 until_ms=now_ms + rest_ms,
                 unreached=frozenset(),
             ),

@@ -176,6 +176,11 @@ class Reason(StrEnum):
     PROXY = _transient(
         "proxy", "no proxy reached it, after four attempts", short="no proxy reached it"
     )
+    PROXY_REJECTED = _permanent(
+        "proxy_rejected",
+        "no proxy accepts its user and password (407), in five attempts within 150 s or more",
+        short="proxies reject the user and password",
+    )
     TLS = _permanent(
         "tls",
         "invalid certificate, or no common TLS version or cipher",

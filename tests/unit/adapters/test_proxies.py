@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 
-from orbweaver.adapters.web.proxy_client import DOUBTFUL_MS, HELD_MS, Proxies, Trouble
+from orbweaver.adapters.web.client import FetchResult, HttpFetcher
+from orbweaver.adapters.web.proxy_client import (
+    DOUBTFUL_MS,
+    HELD_MS,
+    Proxies,
+    ProxyingFetcher,
+    Trouble,
+)
 from orbweaver.adapters.web.proxy_sources import FRESH_MS, secret_source
-from orbweaver.fetching.proxy_pool import Proxy, Wait
+from orbweaver.fetching.proxy_pool import QUARANTINE_MAX_MS, REJECTIONS_MAX, Proxy, Wait
 from orbweaver.model.errors import Permanent, Transient
+from orbweaver.model.http_exchange import Failure, Request, Response
+from orbweaver.model.outcome import Reason
 from tests.memory import ManualClock
 
 NOW_MS = 1_795_251_600_000
@@ -109,6 +119,48 @@ async def test_broken_proxy_is_logged_once_and_list_is_read_again(
     assert line.message == "proxy.quarantined"
     assert (vars(line)["proxy"], vars(line)["rest_s"]) == ("p.test:3128", 10)
     assert "w0rd" not in repr(vars(line))
+
+
+class RejectingProxy:
+    """An `HttpFetcher` to a proxy that rejects the password of each request."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def ask(self, *_: object) -> FetchResult:
+        self.asked += 1
+        return FetchResult(answer=Response(status=407, headers={}, body=None), sent=True)
+
+    async def check(self, *_: object) -> tuple[str, ...]:
+        return ()
+
+
+async def test_rejected_password_defers_request_and_later_fails_it() -> None:
+    kept, proxy = Kept(), RejectingProxy()
+    source = secret_source(kept.secrets, "pool")
+    dialler = cast("HttpFetcher", proxy)
+    fetcher = ProxyingFetcher(
+        direct=dialler, dialler=dialler, source_of=lambda _: source, clock=kept.clock
+    )
+    request = Request(
+        url=f"https://{HOST}/", user_agent="x", accept=frozenset(), body_bytes_max=1, total_s=9.0
+    )
+    failures = list[Failure]()
+    while len(failures) < REJECTIONS_MAX:
+        found = await fetcher.fetch(request)
+        assert isinstance(found, Failure)
+        failures.append(found)
+        kept.clock.at_ms += round((found.later_s or 0) * 1_000)
+    *deferred, last = failures
+    assert sum(one.later_s or 0 for one in deferred) == 150
+    assert {one.reason for one in deferred} == {Reason.PROXY}
+    assert (last.reason, last.later_s) == (Reason.PROXY_REJECTED, None)
+    assert "p.test:3128: the proxy answered 407" in last.detail
+    assert await fetcher.fetch(request) == last
+    assert proxy.asked == REJECTIONS_MAX
+    kept.clock.at_ms += QUARANTINE_MAX_MS
+    await fetcher.fetch(request)
+    assert proxy.asked == REJECTIONS_MAX + 1
 
 
 async def test_expired_proxy_list_ignores_late_results() -> None:

@@ -29,6 +29,7 @@ def test_documentation_has_the_same_table() -> None:
         ({"failed.dns_unknown": 1}, 4),
         ({"failed.timeout": 2, "failed.http_client_error": 1}, 4),
         ({"failed.connect": 1, "failed.dns": 1, "failed.http_server_error": 1}, 4),
+        ({"failed.proxy_rejected": 1}, 4),
         ({"failed.tls": 1}, 5),
         ({"skipped.robots": 3, "failed.connect": 1}, 6),
         ({"failed.forbidden": 1}, 6),

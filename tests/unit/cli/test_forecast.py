@@ -347,6 +347,13 @@ def test_summary_of_cancelled_crawl_counts_unrequested_urls() -> None:
     assert "not requested  52 URLs: the same command requests them" in others
 
 
+def test_summary_of_rejected_proxy_password_names_fix() -> None:
+    total = {"failed.proxy_rejected": 2, "robots_unreachable.proxy_rejected": 1}
+    said = "proxies  3 URLs: no proxy accepts its user and password; with others"
+    shown = crawl_summary.lines(view_of({"claimed": 3, "failed": 2, **total}, **ENDED))
+    assert any(line.startswith(said) for line in shown)
+
+
 def test_pages_of_unread_run_counts_its_seeds() -> None:
     assert lines.pages(view_of({}, idle=True)) == "0 fetched, 3 seeds queued"
     assert lines.pages(view_of({"claimed": 3}, idle=True)) == "0 fetched, 0 of 3 known URLs"

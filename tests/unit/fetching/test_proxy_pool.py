@@ -13,6 +13,7 @@ from orbweaver.fetching.proxy_pool import (
     PROXIES_MAX,
     QUARANTINE_MAX_MS,
     QUARANTINE_MIN_MS,
+    REJECTIONS_MAX,
     Pool,
     PoolError,
     Proxy,
@@ -139,6 +140,25 @@ def test_broken_proxy_rests_longer_every_time() -> None:
     assert rests[:3] == [QUARANTINE_MIN_MS, 2 * QUARANTINE_MIN_MS, 4 * QUARANTINE_MIN_MS]
     assert rests[-1] == QUARANTINE_MAX_MS
     assert pool.note_success(A, HOST, now_ms) == Pool(proxies=(A,))
+
+
+def test_wait_after_rejections_in_a_row_is_rejected() -> None:
+    """Only if all proxies reject their password, and until one of them answers."""
+    pool, now_ms, waits = Pool(proxies=(A, B)), NOW_MS, list[bool]()
+    for _ in range(REJECTIONS_MAX):
+        pool = pool.broken(A, now_ms, now_ms, rejected=True)
+        pool = pool.broken(B, now_ms, now_ms, rejected=True)
+        wait = pool.pick(HOST, now_ms)
+        assert isinstance(wait, Wait)
+        waits.append(wait.rejected)
+        now_ms = wait.until_ms
+    assert waits == [False] * (REJECTIONS_MAX - 1) + [True]
+    unreachable = pool.broken(A, now_ms, now_ms, rejected=True).broken(B, now_ms, now_ms)
+    answered = pool.note_success(A, HOST, now_ms).broken(A, now_ms, now_ms, rejected=True)
+    for other in (unreachable, answered.broken(B, now_ms, now_ms, rejected=True)):
+        found = other.pick(HOST, now_ms)
+        assert isinstance(found, Wait)
+        assert not found.rejected
 
 
 def test_failures_of_concurrent_requests_count_once() -> None:

@@ -35,6 +35,7 @@ def test_reasons_are_stored_and_copied_as_their_names() -> None:
         (Reason.DNS_UNKNOWN, ATTEMPTS_FEW, ATTEMPTS_FEW, False),
         (Reason.CONNECT, ATTEMPTS_MAX, ATTEMPTS_MAX, True),
         (Reason.PROXY, ATTEMPTS_MAX, ATTEMPTS_MAX, False),
+        (Reason.PROXY_REJECTED, 1, 1, False),
         (Reason.TLS, 1, 1, False),
         (Reason.TLS_HANDSHAKE, ATTEMPTS_FEW, ATTEMPTS_FEW, True),
         (Reason.TIMEOUT, ATTEMPTS_MAX, ATTEMPTS_MAX, True),

@@ -23,6 +23,7 @@ from orbweaver.adapters.web.client import FetchResult, HttpFetcher, Limits, Targ
 from orbweaver.adapters.web.errors import REJECTED, REJECTING
 from orbweaver.adapters.web.large_bodies import LargeBodies
 from orbweaver.adapters.web.proxy_sources import ProxySource, SourceOf, source_of
+from orbweaver.adapters.web.socks import SocksRejectedError
 from orbweaver.fetching.proxy_config import ProxyConfig
 from orbweaver.fetching.proxy_pool import Pool, PoolError, Proxy, Wait
 from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed, parse_allowed
@@ -57,7 +58,12 @@ class Trouble(Enum):
     """The party that might have caused a missing response."""
 
     BROKEN = "broken"  # the proxy
+    REJECTED = "rejected"  # the proxy, which does not accept the user and password
     UNREACHED = "unreached"  # the proxy or the target
+
+
+# The proxy is the cause, so the target has received nothing.
+_OWN_TROUBLES = frozenset({Trouble.BROKEN, Trouble.REJECTED})
 
 
 class Proxies:
@@ -94,14 +100,15 @@ class Proxies:
         """Record the result of a request to `host` through `proxy` that started at `began_ms`."""
         if self._pool is None:
             return
-        if trouble is Trouble.BROKEN:
+        if trouble in _OWN_TROUBLES:
             self.trouble = f"{proxy.name}: {detail}"
         now_ms, before = self._clock.now_ms(), self._pool.build(proxy)
         match trouble:
             case None:
                 self._pool = self._pool.note_success(proxy, host, began_ms)
-            case Trouble.BROKEN:
-                self._pool = self._pool.broken(proxy, began_ms, now_ms)
+            case Trouble.BROKEN | Trouble.REJECTED:
+                rejected = trouble is Trouble.REJECTED
+                self._pool = self._pool.broken(proxy, began_ms, now_ms, rejected=rejected)
             case Trouble.UNREACHED:
                 self._pool = self._pool.note_unreached(proxy, host, began_ms, now_ms)
         after = self._pool.build(proxy)
@@ -166,6 +173,8 @@ class ProxyingFetcher:
         for _ in range(TRIES_MAX):
             proxy = await proxies.pick(host)
             if isinstance(proxy, Wait):
+                if proxy.rejected:
+                    return _rejected(proxies.trouble)
                 return _later((proxy.until_ms - self._clock.now_ms()) / 1000, proxies.trouble)
             check = TargetCheck.of(proxy, resolves=self._resolves)
             addresses = await self._judge((url.origin(), request.named, check))
@@ -180,7 +189,7 @@ class ProxyingFetcher:
             trouble = trouble_of(asked, proxy)
             proxies.note(proxy, host, trouble, began_ms, _detail_of(asked))
             # A broken proxy never reached the host, so another one is tried at once.
-            if trouble is not Trouble.BROKEN:
+            if trouble not in _OWN_TROUBLES:
                 return replace(asked.answer, proxy=proxy.name)
         return _later(LATER_S_MIN, proxies.trouble)
 
@@ -241,7 +250,7 @@ async def trouble_with(proxy: Proxy) -> Failure | None:
     dialler = HttpFetcher(allowed=parse_allowed(ANYWHERE), dials_proxies=True)
     async with aclosing(dialler):
         asked = await dialler.ask(request, proxy)
-    if trouble_of(asked, proxy) is not Trouble.BROKEN:
+    if trouble_of(asked, proxy) not in _OWN_TROUBLES:
         return None
     return Failure(reason=Reason.PROXY, detail=_detail_of(asked))
 
@@ -252,15 +261,18 @@ def trouble_of(asked: FetchResult, proxy: Proxy) -> Trouble | None:
         # An answer in a tunnel is the target's own.
         status = None if asked.tunnelled else asked.answer.status
         if status == _AUTHENTICATE:
-            return Trouble.BROKEN  # only a proxy uses this status
+            return Trouble.REJECTED  # only a proxy uses this status
         return Trouble.UNREACHED if status in _GATEWAY else None
     error = asked.error
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        return Trouble.BROKEN if error.status in REJECTING else Trouble.UNREACHED
+        return Trouble.REJECTED if error.status in REJECTING else Trouble.UNREACHED
     if isinstance(error, aiohttp.ClientConnectorError):
         # Inside the tunnel, the target's TLS failed.
         url = URL(proxy.url)
-        return Trouble.BROKEN if (error.host, error.port) == (url.raw_host, url.port) else None
+        own = Trouble.BROKEN
+        if isinstance(error.os_error, SocksRejectedError):
+            own = Trouble.REJECTED
+        return own if (error.host, error.port) == (url.raw_host, url.port) else None
     if not asked.sent:
         return None if error is None else Trouble.UNREACHED
     plain = asked.answer.reason in (Reason.TIMEOUT, Reason.DISCONNECTED)
@@ -272,6 +284,12 @@ def _detail_of(asked: FetchResult) -> str:
         return asked.answer.detail
     rejected = f": {REJECTED}" if asked.answer.status == _AUTHENTICATE else ""
     return f"the proxy answered {asked.answer.status}{rejected}"
+
+
+def _rejected(trouble: str) -> Failure:
+    return Failure(
+        reason=Reason.PROXY_REJECTED, detail=f"no proxy accepts its user and password: {trouble}"
+    )
 
 
 def _later(wait_s: float, trouble: str) -> Failure:

@@ -33,6 +33,10 @@ class SocksError(OSError):
     """The proxy does not speak SOCKS5, or rejects the user and password."""
 
 
+class SocksRejectedError(SocksError):
+    """The proxy rejects the user and password."""
+
+
 class SocksReplyError(aiohttp.ClientError):
     """The proxy did not connect to the target."""
 
@@ -56,10 +60,10 @@ async def connect_through(
         sized = (bytes([len(part)]) + part for part in (user, password))
         await loop.sock_sendall(sock, b"\1" + b"".join(sized))
         if (await _read(sock, 2))[1] != 0:
-            raise SocksError(None, "the proxy rejected the user or password")
+            raise SocksRejectedError(None, "the proxy rejected the user or password")
     elif method != NO_AUTHENTICATION:
         fix = "does not accept them" if authorization else "none is given"
-        raise SocksError(None, f"the proxy needs a user and password, and {fix}")
+        raise SocksRejectedError(None, f"the proxy needs a user and password, and {fix}")
     await loop.sock_sendall(
         sock, bytes([VERSION, CONNECT, 0]) + _address(host) + port.to_bytes(2, "big")
     )
