@@ -105,12 +105,6 @@ class Config:
     proxy_secret: str = secret(
         "name or ARN of the secret with the list of proxies: docs/proxies.md"
     )
-    login_prefix: str = text(
-        "",
-        "beginning of the names of secrets and parameters with which crawls log in: docs/login.md",
-        pattern=r"([A-Za-z0-9_.-][A-Za-z0-9/_.-]{2,199}/)?",
-        takes="the beginning of a name, with a slash at its end, like crawl/logins/",
-    )
     allow_addresses: str = text("", "private networks that may be crawled; target=local only")
     body_bytes_max: int = number(
         Settings().fetching.body_bytes_max,
@@ -445,9 +439,6 @@ class Config:
         if self.webhook_secret:
             # Starting a crawl checks whether its webhook can be signed.
             values["webhook_secret"] = self.webhook_secret
-        if self.login_prefix:
-            # Starting a crawl checks whether its secrets can be read.
-            values["login_prefix"] = self.login_prefix
         if self.is_frugal:
             values["custom_metrics"] = "no"
         if self.allow_addresses:

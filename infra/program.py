@@ -18,6 +18,7 @@ from constructs import Construct
 
 from infra.config import LOG_RETENTIONS_D
 from infra.findings import NOT_LATEST, NOT_TRACED, accept
+from orbweaver.model.auth import login_prefix
 from orbweaver.model.settings import ARM, X86
 
 if TYPE_CHECKING:
@@ -145,9 +146,9 @@ def sending(config: Config) -> list[str]:
     return ["sqs:SendMessage", *(["sqs:SendMessageBatch"] if config.local else [])]
 
 
-def login_arns(scope: Construct, prefix: str) -> tuple[str, str]:
-    """Return the ARNs of the secrets and of the parameters whose names begin with a prefix."""
-    stack = Stack.of(scope)
+def login_arns(scope: Construct, config: Config) -> tuple[str, str]:
+    """Return the ARNs of the secrets and of the parameters with which crawls may log in."""
+    stack, prefix = Stack.of(scope), login_prefix(config.stack_name)
     secrets = stack.format_arn(
         service="secretsmanager",
         resource="secret",

@@ -85,8 +85,7 @@ class OrbweaverStack(Stack):
 
     def _add_outputs(self, config: Config) -> None:
         """Add the outputs. Warns if requests will contain no contact for the owners of sites."""
-        prefix = {"LoginPrefix": config.login_prefix} if config.login_prefix else {}
-        for key, value in (self._outputs() | prefix).items():
+        for key, value in self._outputs().items():
             CfnOutput(self, key, value=value)
         if not (config.local or config.contact):
             Annotations.of(self).add_warning_v2(

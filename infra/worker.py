@@ -32,6 +32,7 @@ from infra.program import (
 )
 from infra.retention import BODIES, CLAIMED
 from orbweaver.budget.estimate import BATCH
+from orbweaver.model.auth import login_prefix
 from orbweaver.model.settings import INSTALLED, Settings
 from orbweaver.rendering.task import RenderLimits
 
@@ -158,15 +159,10 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
             *("PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
         ),
     }
-    logins: list[iam.PolicyStatement] = []
-    if config.login_prefix:
-        secrets, parameters = login_arns(scope, config.login_prefix)
-        logins = [
-            allow(["secretsmanager:GetSecretValue"], secrets),
-            allow(["ssm:GetParameter"], parameters),
-        ]
+    secrets, parameters = login_arns(scope, config)
     return [
-        *logins,
+        allow(["secretsmanager:GetSecretValue"], secrets),
+        allow(["ssm:GetParameter"], parameters),
         allow(receive, *(queue.queue_arn for queue in taken)),
         allow(sending(config), *(queue.queue_arn for queue in sent)),
         *(
@@ -209,11 +205,10 @@ def settings_of(config: Config) -> dict[str, str]:
 def accept_crawling(program: Program, site: Site) -> None:
     for folder in (BODIES, CLAIMED):
         accept_files(program.role, f"<{site.storage.bucket_id}.Arn>/{folder}")
-    for kind in ("secretsmanager", "ssm") if site.config.login_prefix else ():
-        separator = ":secret:" if kind == "secretsmanager" else ":parameter/"
-        arn = f"arn:<AWS::Partition>:{kind}:<AWS::Region>:<AWS::AccountId>{separator}"
-        rule = f"AwsSolutions-IAM5[Resource::{arn}{site.config.login_prefix}*]"
-        accept(program.role, rule, "Users add secrets of sites; they choose the prefix.")
+    here, prefix = "<AWS::Region>:<AWS::AccountId>", login_prefix(site.config.stack_name)
+    for kind in (f"secretsmanager:{here}:secret:", f"ssm:{here}:parameter/"):
+        rule = f"AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:{kind}{prefix}*]"
+        accept(program.role, rule, "Users add secrets of sites below the stack's own prefix.")
     accept(
         program.function,
         "Serverless-LambdaDLQ",

@@ -24,6 +24,7 @@ from orbweaver.frontier import warc
 from orbweaver.frontier.backlog import with_place
 from orbweaver.frontier.messages import Pack, SeedsMessage, encode
 from orbweaver.model import crawl_codec
+from orbweaver.model.auth import OriginAuth, login_prefix
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, State
 from orbweaver.model.item import Item
 from orbweaver.model.outcome import Outcome, Reason
@@ -214,6 +215,21 @@ def last_page_crawled(bench: Bench) -> Act:
     expect_done(bench.deliver(bench.seeds(crawl, "/")))
     body = bench.pack(crawl, "/")
     return lambda: bench.deliver(body)
+
+
+def page_behind_login_crawled(bench: Bench) -> Act:
+    """Fetch a page with a user from Secrets Manager and a password from SSM."""
+    name = f"{login_prefix('Orbweaver')}{uuid.uuid4().hex}"
+    with bench.stand.client("secretsmanager") as secrets, bench.stand.client("ssm") as ssm:
+        secrets.create_secret(Name=name, SecretString="crawler")
+        ssm.put_parameter(Name=f"/{name}", Value="password", Type="SecureString")
+    login = OriginAuth(origin=bench.site.url, basic=(f"secret:{name}", f"ssm:/{name}"))
+
+    def act() -> Answer:
+        answer = bench.deliver(bench.pack(bench.crawl(auth=(login,)), "/"))
+        return replace(answer, failed=answer.failed or "/" not in bench.site.log.paths())
+
+    return act
 
 
 def lapsed_url_claimed(bench: Bench) -> Act:

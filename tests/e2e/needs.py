@@ -46,6 +46,10 @@ NEEDED: dict[Deed, tuple[str, ...]] = {
         "worker dynamodb:BatchGetItem table/crawls",
         "worker events:PutEvents event-bus/default",
     ),
+    deeds.page_behind_login_crawled: (
+        "worker secretsmanager:GetSecretValue secret:Orbweaver/logins/*",
+        "worker ssm:GetParameter parameter/Orbweaver/logins/*",
+    ),
     deeds.lapsed_url_claimed: ("worker dynamodb:PutItem table/urls",),
     deeds.page_crawled_again: ("worker dynamodb:BatchGetItem table/pages",),
     deeds.cancelled_pack_abandoned: ("worker dynamodb:UpdateItem table/urls",),

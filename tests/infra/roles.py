@@ -66,6 +66,12 @@ ALLOWED = {
         f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
         "<StorageBucket.Arn>/bodies/*": {"s3:PutObject"},
         "<StorageBucket.Arn>/claimed/*": {"s3:GetObject", "s3:PutObject"},
+        f"{HERE}:secretsmanager:<AWS::Region>:<AWS::AccountId>:secret:Orbweaver/logins/*": {
+            "secretsmanager:GetSecretValue"
+        },
+        f"{HERE}:ssm:<AWS::Region>:<AWS::AccountId>:parameter/Orbweaver/logins/*": {
+            "ssm:GetParameter"
+        },
         "<WorkerProgramLogs.Arn>": LOGS,
     },
     "ExporterProgramRole": {

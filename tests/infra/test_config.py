@@ -65,8 +65,6 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"contact": "a\r\nX: b"}, ["contact", "printable"]),
     ({"proxy_secret": "http://p.test:3128"}, ["proxy_secret", "name or whole ARN"]),
     ({"proxy_secret": "arn:aws:secretsmanager:eu-west-1:1:secret:x"}, ["proxy_secret", "ARN"]),
-    ({"login_prefix": "logins"}, ["login_prefix", "with a slash at its end"]),
-    ({"login_prefix": "*/"}, ["login_prefix", "like crawl/logins/"]),
     ({"webhook_secret": "a key of mine"}, ["webhook_secret", "generate, or the name"]),
     ({"rendering": "auto"}, ["rendering", "auto", "no or yes"]),
     ({"target": "local", "renderer_concurrency_max": "3"}, ["renderer_concurrency_max", "3"]),
@@ -194,7 +192,7 @@ def test_removed_keys_name_existing_constants() -> None:
 
 
 def test_context_keys_are_few() -> None:
-    assert len(KEYS) <= 36
+    assert len(KEYS) <= 35
 
 
 def test_allowed_addresses_reach_emulator_only() -> None:

@@ -45,7 +45,7 @@ def found_in(stack: IConstruct) -> set[tuple[str, str]]:
     [
         {},
         {"kms_key": "generate", "alarm_email": "a@example.org"},
-        {"proxy_secret": "crawl/proxies", "login_prefix": "crawl/logins/"},
+        {"proxy_secret": "crawl/proxies"},
         {"alarms": "all", "rendering": "yes"},
         {"webhook_secret": "generate"},
         {"webhook_secret": "crawl/key"},

@@ -28,7 +28,6 @@ EVERYTHING = {
     "alarms": "all",
     "console": "yes",
     "kms_key": "generate",
-    "login_prefix": "crawl/logins/",
     "proxy_secret": "crawl/proxies",
     "removal": "destroy",
     "webhook_secret": "generate",

@@ -69,16 +69,17 @@ def test_only_worker_reads_proxy_secret(
         assert given == (secret if name == WORKER else None)
 
 
-def test_only_worker_reads_secrets_of_logins(synthesize: Callable[..., Synthesized]) -> None:
-    made = synthesize(login_prefix="crawl/logins/")
-    here = "<AWS::Region>:<AWS::AccountId>"
-    reading = {
-        f"{HERE}:secretsmanager:{here}:secret:crawl/logins/*": {"secretsmanager:GetSecretValue"},
-        f"{HERE}:ssm:{here}:parameter/crawl/logins/*": {"ssm:GetParameter"},
+def test_secrets_of_logins_are_below_stack_name(synthesize: Callable[..., Synthesized]) -> None:
+    made = synthesize(stack_name="Second")
+    found = {
+        resource.rpartition(":")[2]: actions
+        for resource, actions in made.allowed("WorkerProgramRole").items()
+        if "/logins/" in resource
     }
-    for role, allowed in ALLOWED.items():
-        more = reading if role == "WorkerProgramRole" else {}
-        assert made.allowed(role) == {**allowed, **more}
+    assert found == {
+        "Second/logins/*": {"secretsmanager:GetSecretValue"},
+        "parameter/Second/logins/*": {"ssm:GetParameter"},
+    }
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ TEXTS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     ("kms_key ",): {"kms_key": KEY_ARN},
     ("webhook_secret",): {"webhook_secret": "generate"},
     ("proxy_secret",): {"proxy_secret": SECRET_ARN},
-    ("login_prefix",): {"login_prefix": "crawl/logins/"},
     ("copy_bucket",): {"copy_bucket": "their-exports"},
     (*SFTP,): SFTP,
     ("alarm_email",): {"alarm_email": "me@example.org"},

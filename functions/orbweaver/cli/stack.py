@@ -64,7 +64,6 @@ EXTRA = {
     "RenderQueueUrl": "render_queue_url",
     "Database": "database",
     "WebhookSecret": "webhook_secret",
-    "LoginPrefix": "login_prefix",
     "DeliveryQueueUrl": "delivery_queue_url",
     "DeliveryDeadLetterQueueUrl": "delivery_dead_letter_url",
 }
@@ -297,7 +296,9 @@ def settings_from(
     values: dict[str, str] = {}
     if WORKER in outputs:
         found = machine.variables(outputs[WORKER], environment)
-        values = {key: value for key, value in found.items() if key.startswith(PREFIX)}
+        # Without permission to read the variables, the function's name contains the stack's name.
+        values = {f"{PREFIX}STACK": outputs[WORKER].removesuffix("-worker")}
+        values |= {key: value for key, value in found.items() if key.startswith(PREFIX)}
     known = {**NAMES, **{name: field for name, field in EXTRA.items() if name in outputs}}
     names = {PREFIX + field.upper(): outputs[name] for name, field in known.items()}
     # Settings need the stack's own endpoint, so that a crawl cannot start at the stack itself.

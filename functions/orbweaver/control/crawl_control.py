@@ -116,13 +116,10 @@ class Control(CrawlQueries):
             why = refusal_of(crawl.webhook, signing=signing, allowed=allowed)
             if why is not None:
                 raise ControlError(f"notify.webhook: {why}")
-
-        if crawl.auth:
-            stack = bool(self._settings.names.hosts_table)
-            prefix = self._settings.fetching.login_prefix
-            why = problem_at_place(crawl.auth, stack=stack, prefix=prefix)
-            if why is not None:
-                raise ControlError(f"auth: {why}")
+        names = self._settings.names
+        why = problem_at_place(crawl.auth, names.stack if names.hosts_table else None)
+        if why is not None:
+            raise ControlError(f"auth: {why}")
 
     async def _compared(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
         """Copy the previous run's page count, because that run can expire before this run ends."""

@@ -146,26 +146,31 @@ def leaves_session(auth: tuple[OriginAuth, ...], url: str) -> bool:
     return found.login.is_page(url) or matches((found.login.logout,), url)
 
 
-def problem_at_place(auth: tuple[OriginAuth, ...], *, stack: bool, prefix: str) -> str | None:
-    """Return why a stack, or else this machine, cannot read a secret of the logins. None: it can.
+def login_prefix(stack: str, place: str = SECRET) -> str:
+    """Return the beginning of all names at a place that a stack's workers can read for logins."""
+    # SSM requires a slash at the beginning of a name with slashes. A secret's name has none.
+    return f"{'/' if place == SSM else ''}{stack}/logins/"
 
-    A stack reads only secrets whose names begin with its `prefix`.
+
+def problem_at_place(auth: tuple[OriginAuth, ...], stack: str | None) -> str | None:
+    """Return why a stack, or without a name this machine, cannot read a secret of the logins.
+
+    None: it can.
     """
     for reference in (reference for one in auth for reference in one.references):
         place, _, name = reference.partition(":")
-        if not stack and reference.startswith(SSM):
-            return (
-                f"{place}: is read by a stack on AWS only: give env:NAME, file:PATH or secret:NAME"
-            )
-        if stack and not _is_remote(reference):
-            fix = "put it into Secrets Manager or SSM, and give secret:NAME or ssm:NAME"
+        if stack is None:
+            if reference.startswith(SSM):
+                fix = "give env:NAME, file:PATH or secret:NAME"
+                return f"{place}: is read by a stack on AWS only: {fix}"
+            continue
+        if not _is_remote(reference):
+            fix = f"put it into Secrets Manager, and give {SECRET}{login_prefix(stack)}NAME"
             return f"{place}: is on this machine, where a stack on AWS cannot read it: {fix}"
-        if stack and not prefix:
-            return (
-                "the stack may read no secrets of logins: deploy with -c login_prefix=crawl/logins"
-            )
-        if stack and not name.lstrip("/").startswith(prefix):
-            return f"{reference!a} is not below {prefix!a}, where the stack may read secrets"
+        prefix = login_prefix(stack, f"{place}:")
+        if not name.startswith(prefix) or name == prefix:
+            fix = f"store it below {prefix}, and give {place}:{prefix}NAME"
+            return f"the stack cannot read {reference!a}: {fix}"
     return None
 
 

@@ -202,8 +202,6 @@ class FetchSettings:
     fetch_concurrency: int = 64
     # Concurrent fetches of bodies with more than `SMALL_BYTES` (adapters/web/large_bodies.py).
     large_bodies: int = 3
-    # Beginning of the names of secrets with which crawls log in. Empty: crawls read no secrets.
-    login_prefix: str = ""
     # Base of the delays before further attempts.
     retry_base_s: float = BASE_S
     # Non-public hosts and networks that crawls may connect to, if a seed names address and port, or

@@ -120,6 +120,11 @@ def test_settings_come_from_outputs_and_worker_variables() -> None:
     assert settings.queues.export_queue_url == "the-ExportQueueUrl"
 
 
+def test_settings_without_variables_have_name_of_stack() -> None:
+    outputs = {**OUTPUTS, "WorkerFunction": "Second-worker"}
+    assert settings_of("Second", Machine(deployed=outputs), LOCAL).names.stack == "Second"
+
+
 def test_settings_without_permission_are_defaults() -> None:
     outputs = {key: value for key, value in OUTPUTS.items() if key != "WorkerFunction"}
     assert settings_of("Orbweaver", Machine(deployed=outputs), LOCAL).worker.pages_shards == 16

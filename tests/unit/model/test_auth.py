@@ -176,23 +176,25 @@ def test_pages_without_password_field_are_not_examined(
 
 
 @pytest.mark.parametrize(
-    ("reference", "stack", "prefix", "error"),
+    ("reference", "stack", "error"),
     [
-        ("env:T", False, "", None),
-        ("secret:a", False, "", None),
-        ("ssm:a", False, "", "ssm: is read by a stack on AWS only"),
-        ("secret:crawl/a", True, "crawl/", None),
-        ("ssm:/crawl/a", True, "crawl/", None),
-        ("env:T", True, "crawl/", "env: is on this machine, where a stack on AWS cannot read it"),
-        ("file:t", True, "crawl/", "file: is on this machine"),
-        ("secret:crawl/a", True, "", "deploy with -c login_prefix="),
-        ("secret:other/a", True, "crawl/", "'secret:other/a' is not below 'crawl/'"),
+        ("env:T", None, None),
+        ("secret:a", None, None),
+        ("ssm:a", None, "ssm: is read by a stack on AWS only"),
+        ("secret:Mine/logins/a", "Mine", None),
+        ("ssm:/Mine/logins/a", "Mine", None),
+        ("env:T", "Mine", "env: is on this machine, where a stack on AWS cannot read it"),
+        ("file:t", "Mine", "file: is on this machine"),
+        ("secret:/Mine/logins/a", "Mine", "give secret:Mine/logins/NAME"),
+        ("ssm:Mine/logins/a", "Mine", "give ssm:/Mine/logins/NAME"),
+        ("secret:Mine/logins/", "Mine", "cannot read 'secret:Mine/logins/'"),
+        ("secret:Other/logins/a", "Mine", "store it below Mine/logins/"),
     ],
 )
 def test_reference_must_be_readable_where_the_crawl_runs(
-    reference: str, stack: bool, prefix: str, error: str | None
+    reference: str, stack: str | None, error: str | None
 ) -> None:
-    why = problem_at_place(auth(bearer=reference), stack=stack, prefix=prefix)
+    why = problem_at_place(auth(bearer=reference), stack)
     assert why is None if error is None else error in (why or "")
 
 
