@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.exporting.cells import cells_of
@@ -31,6 +30,7 @@ from orbweaver.model.columns import (
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.item import Item
 from orbweaver.model.page_record import COLUMNS, PageRecord
+from orbweaver.model.value import value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ class ChunkTables:
         return self._untyped[rule]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Row:
     """A page's record, text, stored links and stored response.
 

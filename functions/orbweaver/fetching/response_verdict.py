@@ -15,6 +15,7 @@ from orbweaver.fetching.block_page import BlockPageRule, rule_of
 from orbweaver.model.backoff import TOO_MANY_REQUESTS, transient_status
 from orbweaver.model.http_exchange import Failure, Response, location_of
 from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.value import value
 from orbweaver.parsing.sniffing import HTML_TYPES, declared_in, kind_of
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -27,7 +28,7 @@ CLIENT_ERROR_MIN, SERVER_ERROR_MIN = 400, 500
 SUCCESS_MIN, REDIRECT_MIN = 200, 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Read:
     """The page must be parsed."""
 
@@ -52,7 +53,7 @@ class Retry:
     retry_after_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class End:
     """The URL ends with this outcome."""
 

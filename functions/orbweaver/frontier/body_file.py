@@ -8,12 +8,13 @@ died, or if another worker stored its result first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.frontier import warc
 from orbweaver.model.page_record import PageRecord, day_of
+from orbweaver.model.value import value
 
 if TYPE_CHECKING:
     from random import Random
@@ -25,7 +26,7 @@ PREFIX = "bodies/"
 Span: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Kept:
     """Response, text, screenshot and links of a page, each as a WARC record to store."""
 
@@ -41,7 +42,7 @@ class Kept:
         return sum(map(len, filter(None, parts)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class BodyLocation:
     """Location of a page's stored content: the file's key, and the byte range of each part."""
 

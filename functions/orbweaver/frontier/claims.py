@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from orbweaver.model.crawl import State
 from orbweaver.model.target import Prior
+from orbweaver.model.value import value
 
 if TYPE_CHECKING:
     from orbweaver.frontier.journal import Journal, Ledger
@@ -113,7 +114,7 @@ class Claimer:
     expires_s: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StoredClaim:
     """A URL's last claim as stored, even if it has expired.
 

@@ -25,12 +25,13 @@ from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED, PageRecord
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of, redacted
+from orbweaver.model.value import value
 
 # Maximum number of sample URLs per reason of refusal.
 SAMPLES_MAX = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FoundLinks:
     """Found links: admitted, refused (reason, count, URLs), and left for later runs.
 
@@ -60,7 +61,7 @@ class LinkPlan:
     surplus_band: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class EndedPage:
     """A URL that has ended. Its content (`kept`) is stored only if `recorded` is true."""
 
@@ -94,7 +95,7 @@ class InvalidUrl:
 PageEnd: TypeAlias = EndedPage | Returning | NotRequested | InvalidUrl
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PageResult:
     """Result of processing one URL."""
 

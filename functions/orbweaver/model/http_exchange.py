@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from orbweaver.model.outcome import Reason
+from orbweaver.model.value import value
 
 # Maximum time without a head, or without more of a body.
 IDLE_S = 10.0
@@ -51,7 +52,7 @@ class Trust:
 SYSTEM_TRUST = Trust()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Request:
     """One GET or HEAD, or a POST of `body`. `direct` bypasses proxies.
 
@@ -81,7 +82,7 @@ class Request:
     paced: bool = True  # whether the host has a delay, which leaves time to verify responses
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Response:
     """A response. Header names are in lower case, values as received (`model/http_exchange.py`).
 

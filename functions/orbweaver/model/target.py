@@ -12,6 +12,8 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any
 
+from orbweaver.model.value import value
+
 
 class TargetKind(StrEnum):
     """Purpose of requesting a URL: a page, or a sitemap (list of pages)."""
@@ -28,7 +30,7 @@ class Prior:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Target:
     """A URL that belongs to a crawl. `attempt` counts from 1, `hops` counts preceding redirects.
 

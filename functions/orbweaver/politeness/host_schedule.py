@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from orbweaver.model.value import value
+
 if TYPE_CHECKING:
     from random import Random
 
@@ -47,7 +49,7 @@ class RobotsEntry:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Host:
     """State of a host, as last read.
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
 from orbweaver.model.ports import Clock
+from orbweaver.model.value import value
 from orbweaver.politeness.host_schedule import (
     PROBE_MS,
     Host,
@@ -45,7 +45,7 @@ def unlimited_ms() -> float:
     return inf
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Turn:
     """Permission to send a request within a time range.
 

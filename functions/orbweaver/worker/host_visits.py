@@ -13,6 +13,7 @@ from orbweaver.budget.prices import second, wait_ms_most
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
+from orbweaver.model.value import value
 from orbweaver.politeness.pacer import Pacer, Turn
 from orbweaver.worker.pack_context import PackContext
 
@@ -33,7 +34,7 @@ class LoginRefused:
     error: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class HostPermit:
     """Permission to request `target` in `turn`. `leave` releases the semaphore early."""
 

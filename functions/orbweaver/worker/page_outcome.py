@@ -7,7 +7,7 @@ they return.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias, assert_never
 
 from orbweaver.fetching import response_verdict as answers
@@ -23,6 +23,7 @@ from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.render_rules import RenderWhy
 from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.url import Bounds, canonicalize, resolved
+from orbweaver.model.value import value
 from orbweaver.parsing.page import Page
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
 from orbweaver.worker.page_reading import PageReading
@@ -45,7 +46,7 @@ class Answered(NamedTuple):
         return None if self.reading is None else self.reading.page
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class UrlEnd:
     """End of a URL. `found` has its redirect, and `follows` means that the page's links count."""
 

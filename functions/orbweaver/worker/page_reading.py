@@ -22,6 +22,7 @@ from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.cuts import Cuts, joined
 from orbweaver.model.item import Item
 from orbweaver.model.url import TRACKING_PARAMETERS
+from orbweaver.model.value import value
 from orbweaver.parsing.html_scan import TAG_BYTES_MIN, TREE_BYTES_MAX, TREE_TAGS_MAX
 from orbweaver.parsing.main_text import plain_words
 from orbweaver.parsing.markup import is_rewritten
@@ -49,7 +50,7 @@ class ReadingStage(StrEnum):
         return ReadingStage, (self.value,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ReadingJob:
     """A response with a body, and the parts of it that its crawl wants. `html`: it is a page."""
 
@@ -79,7 +80,7 @@ class ReadingJob:
         return self.answer.body or b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PageReading:
     """Content of a response. `items` and `kept` (content to store) are redacted.
 

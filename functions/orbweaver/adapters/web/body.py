@@ -16,6 +16,7 @@ from orbweaver.adapters.web.decompression import CodingError, Decoding, codings_
 from orbweaver.adapters.web.errors import FAILURES, DroppedError
 from orbweaver.adapters.web.large_bodies import SMALL_BYTES, LargeBody
 from orbweaver.model.http_exchange import Request
+from orbweaver.model.value import value
 from orbweaver.parsing.sniffing import ANY_TYPE, HEAD_BYTES, HTML_TYPES, kind_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Rate:
     after_s: float = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Body:
     """A decoded body. `data` is None if the body is not wanted."""
 

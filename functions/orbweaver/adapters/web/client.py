@@ -52,6 +52,7 @@ from orbweaver.model.http_exchange import (
 from orbweaver.model.named_origins import addresses_of
 from orbweaver.model.outcome import Reason
 from orbweaver.model.user_agent import stored_headers
+from orbweaver.model.value import value
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
@@ -78,7 +79,7 @@ class Limits:
     rate: bodies.Rate = field(default_factory=bodies.Rate)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FetchResult:
     """A response or failure, with the error.
 
