@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from bench.measure import free_port
 from bench.pages import grid
+from bench.serving import HOME, Unavailable
 from bench.session import machine
-from bench.yields.application import HOME, Unavailable, placed
+from bench.yields.application import placed
 from bench.yields.applications import ALL
 from bench.yields.crawling import Bounds, crawl, crawlers
 from bench.yields.judging import judged

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING
 
 from bench import measure
 from bench.contest import CLIENTS, ORBWEAVER, PEERS_PYTHON
-from bench.yields.application import ADDRESS, LOG, SAID_CHARS
+from bench.serving import ADDRESS, SAID_CHARS
+from bench.yields.application import LOG
 from bench.yields.judging import requests_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from bench.yields.application import Place
+    from bench.serving import Place
     from bench.yields.judging import Request
 
 AT_ONCE = "8"

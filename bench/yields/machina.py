@@ -12,14 +12,15 @@ import re
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from bench.serving import CALLER, installed
 from bench.yields import texts
-from bench.yields.application import CALLER, Application, installed, serve_wsgi
+from bench.yields.application import Application, serve_wsgi
 from bench.yields.judging import Truth, query_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bench.yields.application import Place
+    from bench.serving import Place
 
 MACHINA = ("django-machina==1.3.1", "django==5.2.19")
 CATEGORIES, FORUMS, TOPICS, MEMBERS, LONGEST, DAYS = 3, 12, 500, 90, 30, 730

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from bench.measure import free_port
+from bench.serving import ADDRESS
 from bench.yields import texts
-from bench.yields.application import ADDRESS, Application, file, serve
+from bench.yields.application import Application, file, serve
 from bench.yields.judging import Truth, query_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from bench.yields.application import Place
+    from bench.serving import Place
 
 ARTICLES, TALKS, CATEGORIES, REDIRECTS, REVISIONS = 400, 60, 24, 30, 3
 NAMESPACES = {0: "", 1: "Talk:", 14: "Category:"}

@@ -24,7 +24,8 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from bench.yields.application import ADDRESS, HOME, Place, placed
+from bench.serving import ADDRESS, HOME, Place
+from bench.yields.application import placed
 from bench.yields.applications import ALL
 from bench.yields.judging import Request as Asked
 from bench.yields.judging import novel, shares

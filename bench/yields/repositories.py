@@ -15,21 +15,15 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from bench.measure import free_port
-from bench.yields.application import (
-    ADDRESS,
-    PROJECT,
-    Application,
-    Unavailable,
-    file,
-    serve,
-)
+from bench.serving import ADDRESS, PROJECT, Unavailable
+from bench.yields.application import Application, file, serve
 from bench.yields.judging import Truth, query_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from bench.yields.application import Place
+    from bench.serving import Place
 
 # Otherwise git refuses a repository of another user.
 TRUSTED = {

@@ -16,7 +16,7 @@ from bench.yields.judging import Truth, query_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from bench.yields.application import Place
+    from bench.serving import Place
 
 MANUAL = "usr/share/doc/python3.[0-9]*/html"
 # Packages of which some hundred requests can find less than half, and one of which 500 requests can

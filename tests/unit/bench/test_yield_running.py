@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.serving import Place, Unavailable
 from bench.yields import __main__ as command
 from bench.yields import application as applications
 from bench.yields import crawling
-from bench.yields.application import Application, Place, Unavailable
+from bench.yields.application import Application
 from bench.yields.crawling import Bounds
 from bench.yields.judging import Truth
 
