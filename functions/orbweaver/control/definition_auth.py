@@ -64,12 +64,9 @@ _CONDITIONS = (
     Key("url", "url", CODECS["text"]),
     Key("selector", "selector", CODECS["text"]),
     Key("text", "text", CODECS["text"]),
-)
-CHECK_KEYS = (
-    *_CONDITIONS,
     Key("status", "status", CODECS["number"]),
-    Key("cookie", "cookie", CODECS["text"]),
 )
+CHECK_KEYS = (*_CONDITIONS, Key("cookie", "cookie", CODECS["text"]))
 LOST_KEYS = (*_CONDITIONS, Key("without", "without", CODECS["text"]))
 LOGIN_KEYS = (
     Key("url", "url", CODECS["text"]),

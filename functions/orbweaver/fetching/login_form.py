@@ -198,8 +198,8 @@ def is_page_lost(page: Page, url: str, lost: PageCheck, units_max: int) -> bool:
 
 
 def asks_for_login(login: Login, url: str, response: Response) -> bool:
-    """Return True if a response demands a login: by 401, or by a redirect to the login page."""
-    if response.status == UNAUTHORIZED:
+    """Return True if a response demands a login: by its status, or by a redirect."""
+    if response.status in (UNAUTHORIZED, login.lost_page.status):
         return True
     location = location_of(response) if response.status in REDIRECTS else None
     target = resolved(location, url, tracking=frozenset()) if location else None

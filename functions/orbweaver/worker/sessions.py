@@ -295,6 +295,8 @@ class Sessions:
         counts = {**given.counts, SESSION_LOST: 1}
         again = answers.Retry(reason=Reason.LOGIN, error="it asked for a login again")
         end = answers.exhausted(again, target.attempt)
+        if end is not None and answer.status == login.lost_page.status:
+            return given._replace(counts=counts)  # the session is valid, so this is the page
         if end is not None:
             return replace_given(given, end, counts)
         target = next_attempt(target, SESSION_LOST)

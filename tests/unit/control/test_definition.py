@@ -86,7 +86,7 @@ PLAN = CrawlSpec(
                 form="#login",
                 inputs=(("user", "me"), ("password", "secret:wiki")),
                 check=PageCheck(url="/me", status=200, selector="a.out", text="Hello"),
-                lost=PageCheck(selector="#login", url="/login", without="a.out"),
+                lost=PageCheck(selector="#login", url="/login", status=404, without="a.out"),
                 logout="/bye",
             ),
         ),

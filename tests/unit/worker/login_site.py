@@ -35,7 +35,7 @@ FORM = (
 class LoginSite(SmallWeb):
     """Pages `/p/N` that link to two more each. A session is valid for `lasts` pages.
 
-    Without a session, the site redirects to the form, shows it in place, or answers 401.
+    Without a session, the site redirects to the form, shows it in place, or answers 401 or 404.
     """
 
     def __init__(self, clock: ManualClock, *, pages: int = 40, lasts: int = 1_000) -> None:
@@ -78,8 +78,8 @@ class LoginSite(SmallWeb):
         return replace(page, body=(page.body or b"") + b'<a class="out" href="/logout">out</a>')
 
     def _anonymous(self, path: str) -> Response:
-        if self.how == "401":
-            return answer(401)
+        if self.how.isdigit():
+            return answer(int(self.how))
         if self.how == "refresh":
             return html(refresh=f"0; url=/login?next={path}")
         if self.how == "inplace":

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
 
 PAGES = 40
+# A site that hides its pages: without a session, they do not exist.
+HIDING = replace(
+    LOGGED_IN,
+    auth=(OriginAuth(origin=SITE, login=replace(LOGIN, lost=PageCheck(status=404))),),
+)
 
 
 def staged(*, pages: int = PAGES, lasts: int = 1_000, password: str = PASSWORD) -> Stage:
@@ -44,13 +49,13 @@ async def crawled(stage: Stage, crawl: Crawl = LOGGED_IN, *, restarts: bool = Fa
         await stage.drain()
 
 
-@pytest.mark.parametrize("how", ["redirect", "inplace", "401", "refresh"])
+@pytest.mark.parametrize("how", ["redirect", "inplace", "401", "404", "refresh"])
 @pytest.mark.parametrize("lasts", [1_000, 7, 3])
 async def test_expiring_session_loses_no_page(how: str, lasts: int) -> None:
     stage = staged(lasts=lasts)
     site = site_of(stage)
     site.how = how
-    await crawled(stage)
+    await crawled(stage, HIDING if how == "404" else LOGGED_IN)
     assert outcomes(stage.world) == {f"{SITE}/p/{number}": "fetched.ok" for number in range(PAGES)}
     assert sorted(set(site.served)) == sorted({"/home", *(f"/p/{one}" for one in range(PAGES))})
     counts = stage.counts(LOGGED_IN)
@@ -66,6 +71,16 @@ async def test_expiring_session_loses_no_page(how: str, lasts: int) -> None:
 
 def bodies_of(stage: Stage) -> list[bytes]:
     return [body for name, body in stage.world.files.items() if "bodies" in name]
+
+
+async def test_missing_page_of_valid_session_keeps_its_status() -> None:
+    stage = staged()
+    site = site_of(stage)
+    site.how, site.denied = "404", {"/p/1"}
+    await crawled(stage, HIDING)
+    (record,) = (one for one in stage.world.pages.values() if one.url == f"{SITE}/p/1")
+    assert (record.reason, record.status) == ("http_client_error", 404)
+    assert len(site.logins) == 1
 
 
 async def test_cookies_of_lost_session_do_not_replace_new_one() -> None:
