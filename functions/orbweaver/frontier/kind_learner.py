@@ -34,9 +34,6 @@ OUT_TIMES, SURE, SURE_TIMES, DOUBTFUL_SHARE = 2, 0.75, 6, 1 / 8
 # nearly all kinds are fruitful). Then one page in SAMPLED_EACH is compared, chosen by its URL. A
 # comparison costs as much CPU as the remaining work on a page.
 SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 128
-# One in this number of redirects to a new page counts as fruitful, because the page itself counts
-# too.
-REDIRECTS_EACH = 3
 # Links per slice of work. A link with 15 parameters takes 0.4 ms.
 SORTED_AT_ONCE = 50
 _WORD = re.compile(r"[^\W\d_]+")
@@ -214,17 +211,10 @@ class KindLearner:
             if count.scheduled > count.requested:
                 count.add_scheduled(-1)
 
-    def learn(
-        self,
-        record: PageRecord,
-        digest: Sequence[int] | None = None,
-        *,
-        redirected: bool = False,
-    ) -> None:
+    def learn(self, record: PageRecord, digest: Sequence[int] | None = None) -> None:
         """Count a URL that has ended, and credit its referrer if it brought new content.
 
-        `digest` has the text's runs of words if the text must be compared. `redirected` means that
-        the referrer redirected to this URL.
+        `digest` has the text's runs of words if the text must be compared.
         """
         # Failures of a host and URLs that robots.txt forbids do not affect a kind's score.
         status = record.status
@@ -242,21 +232,16 @@ class KindLearner:
             self.scores.count(record.url).others += 1
         if fruitful:
             self._met.add_key(text_hash(record.url) ^ FRUIT)
-            self._credit(record.referrer, redirected=redirected)
+            self._credit(record.referrer)
 
     def leave(self, url: str) -> None:
         """Record that a URL ended without a request and is no longer pending."""
         self.scores.count(url).not_requested += 1
         self.note_unscheduled([url])
 
-    def _credit(self, referrer: str | None, *, redirected: bool) -> None:
+    def _credit(self, referrer: str | None) -> None:
         """Count `referrer` as fruitful: it was the first to link or redirect to a new page."""
-        if referrer is None:
-            return
-        key = text_hash(referrer)
-        if not self._met.add_key(key ^ FRUIT):
-            return
-        if not redirected or key % REDIRECTS_EACH == 0:
+        if referrer is not None and self._met.add_key(text_hash(referrer) ^ FRUIT):
             self.scores.note(referrer, asked=0, fruitful=1)
 
     def _is_new(self, record: PageRecord, digest: Sequence[int] | None) -> bool:

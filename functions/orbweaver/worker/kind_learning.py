@@ -99,16 +99,9 @@ class KindLearning:
         """Return True if the text of a page must be compared with other texts."""
         return is_ordered(crawl) and self.learner_for(crawl).wants_digest(url)
 
-    def learn(
-        self,
-        crawl: Crawl,
-        record: PageRecord,
-        digest: Sequence[int] | None = None,
-        *,
-        redirected: bool = False,
-    ) -> None:
+    def learn(self, crawl: Crawl, record: PageRecord, digest: Sequence[int] | None = None) -> None:
         if is_ordered(crawl):
-            self.learner_for(crawl).learn(record, digest, redirected=redirected)
+            self.learner_for(crawl).learn(record, digest)
 
     def leave(self, crawl: Crawl, targets: Iterable[Target]) -> None:
         """Record URLs that end without a request or a record."""

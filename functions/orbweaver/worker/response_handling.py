@@ -283,7 +283,7 @@ class ResponseHandler:
         record, kept = _recorded(context, target, ended.end, given, at_ms, found)
         digest = None if given.reading is None else given.reading.digest
         await turn_after(() if page is None else page.links)
-        self._kinds.learn(context.crawl, record, digest, redirected=target.hops > 0)
+        self._kinds.learn(context.crawl, record, digest)
         return context.ended(target, record, kept, found, given.counts)
 
     async def _retry(self, target: Target, retry: Retry, answer: Response | Failure) -> Returning:
