@@ -3,8 +3,7 @@
 The template cannot protect a table, because CloudFormation could not roll back a failed first
 creation. So a function protects the tables in the last step of a deployment. With
 `removal=destroy`, the function ends the protection. It runs once when tables or `removal` change,
-and costs nothing while idle. On an emulator, `orbweaver local up` does this instead
-(localstack/removal.py).
+and costs nothing while idle. On an emulator, tables are not protected.
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html.
 """

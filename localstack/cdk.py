@@ -7,10 +7,9 @@ The Node of .venv runs the CDK command line in node_modules.
 
 MiniStack (1.5.33) supports two properties in its own APIs, but ignores them in a template:
 `TimeToLiveSpecification` of a table (no item would expire) and `RecursiveLoop` of a function (a
-crawl would stop after 16 hops). Its custom resources do not protect tables either. The values are
-taken from the template in the cloud assembly, so an emulator gets the same values as AWS. A
-property is set only if its value differs, because AWS and LocalStack refuse to set a table's
-properties twice.
+crawl would stop after 16 hops). The values are taken from the template in the cloud assembly, so
+an emulator gets the same values as AWS. A property is set only if its value differs, because AWS
+and LocalStack refuse to set a table's properties twice.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from localstack import adoption, assembly, installed, layout, processes, removal
+from localstack import assembly, installed, layout, processes, removal
 from localstack.errors import LocalStackError, aws_errors
 from localstack.removal import BUCKET
 
@@ -182,7 +181,7 @@ def bootstrap(
 ) -> None:
     """Run `cdk bootstrap` in an account and region, unless it has run for this qualifier."""
     if qualifier:
-        if adoption.bootstrapped(qualifier, _lender(environment)):
+        if _bootstrapped(qualifier, environment):
             return
     elif stack_outputs(TOOLKIT, environment) is not None:
         return
@@ -198,6 +197,18 @@ def bootstrap(
     else:
         words += ["-c", f"{MARK}="]
     _run(words, environment, say=say)
+
+
+def _bootstrapped(qualifier: str, environment: Mapping[str, str]) -> bool:
+    name = f"/cdk-bootstrap/{qualifier}/version"
+    with aws_errors(f"ask for the parameter {name}"), client("ssm", environment) as ssm:
+        try:
+            ssm.get_parameter(Name=name)
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ParameterNotFound":
+                return False
+            raise
+    return True
 
 
 def _drop_left_assets(qualifier: str, lend: Lend) -> None:
@@ -230,7 +241,7 @@ def deploy(
     bootstrap(environment, qualifier=context.get("qualifier", ""), say=say)
     folder = synthesize(environment, context, say=say)
     name, template = assembly.stack_of(folder)
-    held = _adopt_left(name, template, folder, environment, say=say)
+    held = _import_left(name, template, folder, environment, say=say)
     say("deploying the stack")
     with tempfile.TemporaryDirectory() as scratch:
         outputs = Path(scratch) / "outputs.json"
@@ -242,13 +253,13 @@ def deploy(
         _run(words, environment, say=say)
         found = json.loads(outputs.read_text()).get(name, {}) if outputs.exists() else {}
     if held and (left := removal.dropped(held, removal.resources_of(name, lend))):
-        removal.remember(left, lend, adoption.place(name, lend), say)
+        removal.remember(left, lend, removal.left_file(name, lend), say)
     if is_emulator(environment):
         amend(folder, lend)
     return local_outputs(found, environment)
 
 
-def _adopt_left(
+def _import_left(
     name: str,
     template: Mapping[str, Any],
     folder: Path,
@@ -260,21 +271,25 @@ def _adopt_left(
 
     Returns the resources that the stack already had.
     """
-    lend, there = _lender(environment), stack_outputs(name, environment) is not None
-
-    def adopt(mapping: Path) -> None:
-        words = ["import", name, "--app", str(folder), "--resource-mapping", str(mapping)]
-        # With `--force`, CDK ignores other changes of the template. The deployment makes them
-        # afterwards.
-        _run([*words, *(["--force"] if there else [])], environment)
-
-    if not there and not is_emulator(environment):
-        adoption.wait(name, lend, say)
-    file = adoption.place(name, lend)
+    lend, exists = _lender(environment), stack_outputs(name, environment) is not None
+    held = removal.resources_of(name, lend) if exists else []
+    if not exists and not is_emulator(environment):
+        removal.wait(name, lend, say)
+    file, declared = removal.left_file(name, lend), template["Resources"]
     if file.exists():
-        held = {one.logical for one in removal.resources_of(name, lend)} if there else ()
-        adoption.adopt(file, template["Resources"], held, adopt, lend, say)
-    return removal.resources_of(name, lend) if there else []
+        left = {*json.loads(file.read_text())} & {*declared} - {one.logical for one in held}
+        if left:
+            say(f"taking up {len(left)} resources that an earlier stack has left")
+            words = ["import", name, "--app", str(folder), "--resource-mapping", str(file)]
+            try:
+                # With `--force`, CDK ignores other changes of the template. The deployment makes
+                # them afterwards.
+                _run([*words, *(["--force"] if exists else [])], environment)
+            except LocalStackError as error:
+                fix = f"to begin with new ones instead, remove them, or all, from {file}"
+                raise LocalStackError(f"{error}\n{fix}") from error
+        removal.forget_imported(file, declared)
+    return held
 
 
 def _lender(environment: Mapping[str, str]) -> Lend:
@@ -312,7 +327,8 @@ def destroy(
         _run([*words, "--force"], environment)
     if stack_outputs(name, environment) is not None:
         raise LocalStackError(f"the stack {name} still stands: it was not to be removed")
-    removal.finish(held, lend, adoption.place(name, lend), say)
+    removal.drop_logs(held, lend)
+    removal.remember(held, lend, removal.left_file(name, lend), say)
 
 
 def _context_words(context: Mapping[str, str]) -> list[str]:
@@ -364,7 +380,6 @@ def amend(folder: Path, lend: Lend) -> None:
         lend("dynamodb") as dynamodb,
         lend("lambda") as functions,
     ):
-        removal.protect(resources, lend)
         for logical, properties in wanted.items():
             if LIFE in properties:
                 _expire(dynamodb, names[logical], properties[LIFE])

@@ -1,28 +1,35 @@
 """Data that outlives a stack: buckets to empty, resources that are kept, commands that remove them.
 
 - A resource whose `DeletionPolicy` in the deployed template begins with Retain is kept. It is
-  reported with commands that remove it, and recorded in a file (adoption.py).
+  reported with commands that remove it, and recorded in a file for `cdk import`. The next
+  deployment of the same stack, account and region imports it. New tables would lack the claims of
+  earlier crawls (URLs already queued) and their counts.
 - A bucket that is removed with its stack is emptied first, because CloudFormation deletes only
   empty ones: objects, versions and incomplete uploads, 1,000 per request.
 - A part of a resource is also identified by its parent: a group by its user pool. A kind without
   identifiers is a setting of the account, which the next stack sets again.
 
 Source: docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html,
-…/resource-import-supported-resources.html, …/AmazonS3/latest/API/API_DeleteObjects.html.
+…/resource-import-supported-resources.html, …/AmazonS3/latest/API/API_DeleteObjects.html,
+…/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from localstack import layout
 from localstack.errors import LocalStackError, aws_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -37,9 +44,10 @@ PAGES_SAID = 10
 TABLE, BUCKET, KEY = "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::KMS::Key"
 POOL, GROUP = "AWS::Cognito::UserPool", "AWS::Cognito::UserPoolGroup"
 ROLE, ACCOUNT = "AWS::IAM::Role", "AWS::ApiGateway::Account"
-ABSENT = ("ResourceNotFoundException", "404", "NoSuchBucket", "NotFoundException", "NoSuchEntity")
-# State of a KMS key. A key that is scheduled for deletion can be read, but not imported.
-USABLE = "Enabled"
+# SQS's minute, and an allowance for a wrong clock and for the time between the deletion of the
+# queues and the deletion of the stack.
+QUEUE_NAME_S = 65.0
+LISTS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +68,7 @@ class Resource:
     @property
     def identifier(self) -> dict[str, str]:
         """Return the identifiers for a CloudFormation import, or {} if that is not possible."""
-        names = KINDS[self.kind].identifiers if self.kind in KINDS else {}
+        names = KINDS[self.kind].identifiers if self.kind in KINDS else ()
         return dict(zip(names, (self.name, self.parent), strict=False))
 
 
@@ -187,28 +195,48 @@ def _groups(resources: list[Resource], lend: Lend) -> list[str]:
         ]
 
 
+def pause_s(stack: str, lend: Lend, now: datetime) -> float:
+    """Return for how many seconds SQS still refuses the names of a removed stack's queues."""
+    states = ["DELETE_COMPLETE", "ROLLBACK_COMPLETE"]
+    with lend("cloudformation") as cloudformation:
+        pages = cloudformation.get_paginator("list_stacks").paginate(StackStatusFilter=states)
+        ages_s = [
+            (now - one["DeletionTime"]).total_seconds()
+            for page in islice(pages, LISTS_MAX)
+            for one in page["StackSummaries"]
+            if one["StackName"] == stack and one.get("DeletionTime")
+        ]
+    return max(0.0, QUEUE_NAME_S - min(ages_s, default=QUEUE_NAME_S))
+
+
+def wait(stack: str, lend: Lend, say: Say) -> None:
+    """Wait until SQS accepts the queue names of the stack: up to 60 s after their deletion."""
+    if seconds := pause_s(stack, lend, datetime.now(tz=UTC)):
+        say(f"waiting {seconds:.0f} s: SQS holds names of queues back for a minute after removal")
+        time.sleep(seconds)
+
+
 # --- kept resources -----------------------------------------------------------------------------
 
 
-def protect(resources: list[Resource], lend: Lend) -> None:
-    """Protect the tables that outlive the stack against deletion.
+def left_file(stack: str, lend: Lend) -> Path:
+    """Return the path of the file that lists the resources left by a stack.
 
-    On AWS, infra/protection.py does this.
+    The name of the stack, the account and the region determine the path.
     """
-    with lend("dynamodb") as dynamodb:
-        for resource in resources:
-            if resource.kind == TABLE:
-                table = dynamodb.describe_table(TableName=resource.name)["Table"]
-                if bool(table.get("DeletionProtectionEnabled")) != resource.kept:
-                    dynamodb.update_table(
-                        TableName=resource.name, DeletionProtectionEnabled=resource.kept
-                    )
+    with lend("sts") as sts:
+        account, region = sts.get_caller_identity()["Account"], sts.meta.region_name
+    return layout.LEFT / f"{stack}-{account}-{region}.json"
 
 
-def finish(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
-    """Finish a removal: delete unneeded log groups, report and record kept resources."""
-    drop_logs(resources, lend)
-    remember(resources, lend, file, say)
+def forget_imported(file: Path, declared: Collection[str]) -> None:
+    """Remove the resources that the template declares from the file of a removed stack."""
+    # Example of another resource: a user pool, until a deployment hosts the console again.
+    left = {name: one for name, one in json.loads(file.read_text()).items() if name not in declared}
+    if left:
+        file.write_text(json.dumps(left, indent=2) + "\n")
+    else:
+        file.unlink()
 
 
 def remember(resources: list[Resource], lend: Lend, file: Path, say: Say) -> None:
@@ -250,51 +278,43 @@ def dropped(before: list[Resource], after: list[Resource]) -> list[Resource]:
 class Kind:
     """A kind of resource. CloudFormation imports it by `identifiers`.
 
-    The operation `reading` reads such a resource, and has a parameter for each identifier.
     `commands` remove the resource. `shared` means that the whole account uses it.
     """
 
-    identifiers: Mapping[str, str] = field(default_factory=dict)
-    reading: str = ""
+    identifiers: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     shared: bool = False
 
 
 KINDS: Mapping[str, Kind] = {
     TABLE: Kind(
-        identifiers={"TableName": "TableName"},
-        reading="dynamodb.describe_table",
+        identifiers=("TableName",),
         commands=(
             "aws dynamodb update-table --no-deletion-protection-enabled --table-name {name}",
             "aws dynamodb delete-table --table-name {name}",
         ),
     ),
     BUCKET: Kind(
-        identifiers={"BucketName": "Bucket"},
-        reading="s3.head_bucket",
+        identifiers=("BucketName",),
         commands=("aws s3 rb --force s3://{name}",),
     ),
     KEY: Kind(
-        identifiers={"KeyId": "KeyId"},
-        reading="kms.describe_key",
+        identifiers=("KeyId",),
         commands=("aws kms schedule-key-deletion --key-id {name}",),
     ),
     POOL: Kind(
-        identifiers={"UserPoolId": "UserPoolId"},
-        reading="cognito-idp.describe_user_pool",
+        identifiers=("UserPoolId",),
         commands=(
             "aws cognito-idp update-user-pool --deletion-protection INACTIVE --user-pool-id {name}",
             "aws cognito-idp delete-user-pool --user-pool-id {name}",
         ),
     ),
     GROUP: Kind(
-        identifiers={"GroupName": "GroupName", "UserPoolId": "UserPoolId"},
-        reading="cognito-idp.get_group",
+        identifiers=("GroupName", "UserPoolId"),
         commands=("aws cognito-idp delete-group --group-name {name} --user-pool-id {parent}",),
     ),
     ROLE: Kind(
-        identifiers={"RoleName": "RoleName"},
-        reading="iam.get_role",
+        identifiers=("RoleName",),
         commands=(
             (
                 "aws iam detach-role-policy --role-name {name} --policy-arn"
@@ -319,19 +339,3 @@ KINDS: Mapping[str, Kind] = {
 # Properties of the template with a resource's own name and with its parent. They are the
 # identifiers of such a resource, because its physical name does not identify it.
 PARTS: Mapping[str, tuple[str, str]] = {GROUP: ("GroupName", "UserPoolId")}
-
-
-def resource_exists(identifier: Mapping[str, str], lend: Lend) -> bool:
-    """Return whether a resource with these identifiers exists and can be imported."""
-    kind = next(one for one in KINDS.values() if {*one.identifiers} == {*identifier})
-    asked = {kind.identifiers[name]: value for name, value in identifier.items()}
-    service, _, operation = kind.reading.partition(".")
-    with aws_errors(f"ask for {next(iter(identifier.values()))}"), lend(service) as client:
-        try:
-            answer = getattr(client, operation)(**asked)
-        except ClientError as error:
-            if error.response["Error"]["Code"] in ABSENT:
-                return False
-            raise
-    state: str = answer.get("KeyMetadata", {}).get("KeyState", USABLE)
-    return state == USABLE

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localstack import adoption, cdk, deployment
+from localstack import cdk, deployment, removal
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _check_account(environment: Mapping[str, str]) -> None:
 
 def _say_left(name: str, environment: Mapping[str, str], *, say: Callable[[str], object]) -> None:
     """Report that only `orbweaver deploy` imports data that an earlier stack has left."""
-    file = adoption.place(name, lambda service: cdk.client(service, environment))
+    file = removal.left_file(name, lambda service: cdk.client(service, environment))
     if file.exists():
         say(
             f"an earlier stack has left data ({file}): `orbweaver deploy` takes it up again,"

@@ -21,7 +21,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from infra import node
-from localstack import adoption, assembly, cdk, emulator, layout, processes, removal
+from localstack import assembly, cdk, emulator, layout, processes, removal
 from localstack.errors import LocalStackError
 from localstack.removal import BUCKET, Resource
 from orbweaver.cli.main import main
@@ -78,7 +78,7 @@ def calls(
     monkeypatch.setattr(layout, "CDK", script)
     monkeypatch.setattr(cdk, "stack_outputs", lambda *_: {})
     monkeypatch.setattr(removal, "resources_of", lambda *_: [])
-    monkeypatch.setattr(adoption, "place", lambda *_: tmp_path / "left.json")
+    monkeypatch.setattr(removal, "left_file", lambda *_: tmp_path / "left.json")
     monkeypatch.setattr(cdk, "amend", lambda *_: None)
 
     def asked() -> list[str]:
@@ -332,8 +332,9 @@ def test_full_bucket_is_emptied_and_removal_repeated(
     monkeypatch.setattr(cdk, "stack_outputs", lambda *_: {} if account.stands else None)
     monkeypatch.setattr(removal, "resources_of", account.resources)
     monkeypatch.setattr(removal, "empty", account.empty)
-    monkeypatch.setattr(removal, "finish", lambda *_: None)
-    monkeypatch.setattr(adoption, "place", lambda *_: tmp_path / "left.json")
+    monkeypatch.setattr(removal, "drop_logs", lambda *_: None)
+    monkeypatch.setattr(removal, "remember", lambda *_: None)
+    monkeypatch.setattr(removal, "left_file", lambda *_: tmp_path / "left.json")
     ending = pytest.raises(LocalStackError, match=error) if error else contextlib.nullcontext()
     with ending:
         cdk.destroy({}, {}, yes=yes)

@@ -1,4 +1,4 @@
-"""Data that outlives a stack: removed, retained with its command, adopted, protected."""
+"""Data that outlives a stack: removed, retained with its command, imported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from localstack import adoption, cdk, layout, removal
+from localstack import cdk, layout, removal
 from localstack.errors import LocalStackError
 from localstack.removal import ACCOUNT as SETTING
 from localstack.removal import BUCKET, GROUP, KEY, POOL, ROLE, TABLE, Resource
@@ -51,24 +51,36 @@ class Stacks:
         return SimpleNamespace(paginate=lambda **_: found)
 
 
-class Users:
-    """Cognito with one pool and one group, because moto's needs a missing library."""
+class Imports:
+    """Runs of `cdk import` for a new stack on an emulator."""
 
-    def describe_user_pool(self, *, UserPoolId: str) -> dict[str, Any]:  # noqa: N803 - boto's own
-        if UserPoolId != "eu_1":
-            raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "Describe")
-        return {"UserPool": {"Id": UserPoolId}}
+    failing = False
 
-    def get_group(self, *, GroupName: str, UserPoolId: str) -> dict[str, Any]:  # noqa: N803
-        self.describe_user_pool(UserPoolId=UserPoolId)
-        return {"Group": {"GroupName": GroupName}}
+    def __init__(self) -> None:
+        self.ran = list[Any]()
+
+    def run(self, words: list[str], *_: Any) -> None:
+        self.ran.append(words)
+        if self.failing:
+            raise LocalStackError("no")
+
+    def take(self, *declared: str) -> None:
+        template: dict[str, Any] = {"Resources": {name: {} for name in declared}}
+        environment = {layout.ENDPOINT: "http://127.0.0.1:1"}
+        cdk._import_left("Mine", template, Path(), environment, say=lambda _: None)
+
+
+@pytest.fixture
+def imports(monkeypatch: pytest.MonkeyPatch) -> Imports:
+    imports = Imports()
+    monkeypatch.setattr(cdk, "stack_outputs", lambda *_: None)
+    monkeypatch.setattr(cdk, "client", lambda service, _: client(service))
+    monkeypatch.setattr(cdk, "_run", imports.run)
+    return imports
 
 
 @contextlib.contextmanager
 def client(service: str) -> Iterator[Any]:
-    if service == "cognito-idp":
-        yield Users()
-        return
     with contextlib.closing(boto3.client(service, region_name=REGION)) as opened:
         yield opened
 
@@ -181,18 +193,6 @@ def test_undeletable_object_is_named_in_error() -> None:
         removal.empty([bucket], lend)
 
 
-@pytest.mark.parametrize(("policy", "kept"), [("Delete", False), ("RetainExceptOnCreate", True)])
-def test_retained_tables_are_protected(policy: str, *, kept: bool) -> None:
-    resources = stack(policy)
-    (table,) = (resource.name for resource in resources if resource.kind == TABLE)
-    with client("dynamodb") as dynamodb:
-        for before in (False, True):
-            dynamodb.update_table(TableName=table, DeletionProtectionEnabled=before)
-            removal.protect(resources, client)
-            described = dynamodb.describe_table(TableName=table)["Table"]
-            assert described["DeletionProtectionEnabled"] is kept
-
-
 def users() -> list[Resource]:
     return [
         Resource(logical="Users", kind=POOL, name="eu_1", kept=True),
@@ -202,33 +202,29 @@ def users() -> list[Resource]:
     ]
 
 
-def test_retained_resources_are_named_and_adopted() -> None:
+def test_retained_resources_are_named_and_recorded() -> None:
     resources, said = stack("Retain") + users(), list[str]()
     names = {resource.kind: resource.name for resource in resources}
-    with client("iam") as iam:
-        iam.create_role(RoleName="logs", AssumeRolePolicyDocument="{}")
-    resources.append(Resource(logical="Made", kind=KEY, name="no-such-key", kept=True))
-    file = adoption.place("Mine", client)
+    resources.append(Resource(logical="Made", kind=KEY, name="some-key", kept=True))
+    file = removal.left_file("Mine", client)
     assert file.name == f"Mine-{ACCOUNT}-{REGION}.json"
-    declared = {resource.logical for resource in resources}
-    assert adoption.adoptable(file, declared, (), client, said.append) == {}
     removal.remember(resources, client, file, said.append)
     words = "\n".join(said)
     assert f"aws dynamodb delete-table --table-name {names[TABLE]}" in words
     assert f"aws s3 rb --force s3://{names[BUCKET]}" in words
-    assert "aws kms schedule-key-deletion --key-id no-such-key" in words
+    assert "aws kms schedule-key-deletion --key-id some-key" in words
     assert f"aws cognito-idp delete-user-pool --user-pool-id {names[POOL]}" in words
     assert "delete-group" not in words  # The group is deleted with its pool.
     assert words.index("update-account") < words.index("aws iam delete-role --role-name logs")
     assert str(file) in words
-    said.clear()
-    assert adoption.adoptable(file, declared, {"Files"}, client, said.append) == {
+    assert json.loads(file.read_text()) == {
         "Urls": {"TableName": names[TABLE]},
+        "Files": {"BucketName": names[BUCKET]},
         "Users": {"UserPoolId": names[POOL]},
         "Look": {"GroupName": "look", "UserPoolId": names[POOL]},
         "Role": {"RoleName": "logs"},
+        "Made": {"KeyId": "some-key"},
     }
-    assert said == ["no-such-key is not there any more, and begins anew"]
 
 
 def test_group_in_template_is_identified_with_its_pool() -> None:
@@ -247,20 +243,25 @@ def test_group_in_template_is_identified_with_its_pool() -> None:
     ]
 
 
-def test_adopt_undeclared_resource_keeps_it_for_later(tmp_path: Path) -> None:
+def test_import_keeps_undeclared_resource_for_later(imports: Imports) -> None:
     """A user pool stays recorded until the console is hosted again, and is then imported."""
-    file, imported, said = tmp_path / "left.json", list[Any](), list[str]()
+    file = removal.left_file("Mine", client)
     removal.remember(stack("Retain") + users()[:2], client, file, lambda _: None)
-
-    def run(mapping: Path) -> None:
-        imported.append(set(json.loads(mapping.read_text())))
-
-    adoption.adopt(file, {"Urls", "Files"}, (), run, client, said.append)
-    assert "one with the same keys takes them up again" in said[-1]
-    whole = {"Urls", "Files", "Users", "Look"}
-    adoption.adopt(file, whole, {"Urls", "Files"}, run, client, said.append)
-    assert imported == [{"Urls", "Files"}, {"Users", "Look"}]
+    imports.take("Urls", "Files")
+    assert set(json.loads(file.read_text())) == {"Users", "Look"}
+    imports.take("Urls", "Files")
+    imports.take("Urls", "Files", "Users", "Look")
+    assert [ran[:2] for ran in imports.ran] == [["import", "Mine"]] * 2
     assert not file.exists()
+
+
+def test_failed_import_keeps_file_and_explains_fresh_start(imports: Imports) -> None:
+    file = removal.left_file("Mine", client)
+    removal.remember(stack("Retain"), client, file, lambda _: None)
+    imports.failing = True
+    with pytest.raises(LocalStackError, match=f"(?s)no.*from {file}"):
+        imports.take("Urls", "Files")
+    assert set(json.loads(file.read_text())) == {"Urls", "Files"}
 
 
 def test_remember_dropped_resource_keeps_earlier_ones(tmp_path: Path) -> None:
@@ -271,26 +272,6 @@ def test_remember_dropped_resource_keeps_earlier_ones(tmp_path: Path) -> None:
     removal.remember(left, client, file, lambda _: None)
     removal.remember(before[:1], client, file, lambda _: None)
     assert set(json.loads(file.read_text())) == {"Users", "Look", "Urls"}
-
-
-def test_failed_adoption_explains_fresh_start() -> None:
-    file = adoption.place("Mine", client)
-    removal.remember(stack("Retain"), client, file, lambda _: None)
-    declared = {"Urls", "Files"}
-
-    def fail(_mapping: Path) -> None:
-        raise LocalStackError("no")
-
-    with pytest.raises(LocalStackError, match=f"(?s)no.*remove {file}"):
-        adoption.adopt(file, declared, (), fail, client, lambda _: None)
-    imported = list[Any]()
-
-    def run(mapping: Path) -> None:
-        imported.append(json.loads(mapping.read_text()))
-
-    for _ in range(2):
-        adoption.adopt(file, declared, (), run, client, lambda _: None)
-    assert imported == [{"Urls": {"TableName": "urls"}, "Files": {"BucketName": "files"}}]
 
 
 @pytest.mark.parametrize(
@@ -309,4 +290,4 @@ def test_reserved_queue_names_are_awaited(removed: list[tuple[str, float]], wait
         for name, ago_s in removed
     ]
     stacks = Stacks(summaries=[*pages, {"StackSummaries": [{"StackName": "Mine"}]}])
-    assert adoption.pause_s("Mine", lambda _: contextlib.nullcontext(stacks), NOW) == waits_s
+    assert removal.pause_s("Mine", lambda _: contextlib.nullcontext(stacks), NOW) == waits_s
