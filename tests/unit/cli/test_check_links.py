@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.cli.check_links.fragments import Anchors
-from orbweaver.cli.check_links.markdown import as_html
+from orbweaver.cli.check_links.folder import as_html
+from orbweaver.cli.check_links.links import Anchors
 from orbweaver.cli.check_links.verdict import LinkState, judge, settled
 from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.model.outcome import Reason

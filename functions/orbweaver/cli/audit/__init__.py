@@ -6,7 +6,6 @@ exported      the audit of a run of exports
 background    audits and backlinks for the console, in child processes
 child         the tasks of these processes
 backlinks     the pages that link to a URL
-redirect_map  a file of old and new URLs
 auditor       execution of the checks, comparison with an earlier run
 judgement     reasons that are not the site's fault
 catalog       the checks of the folder checks/
@@ -16,5 +15,4 @@ as_json       the report as JSON
 sarif         the report as SARIF
 junit         the report as JUnit XML
 html          the report as one HTML file
-chart         charts of the HTML report
 """

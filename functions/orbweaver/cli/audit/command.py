@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -10,7 +11,6 @@ from tempfile import TemporaryDirectory
 
 from orbweaver.cli import text
 from orbweaver.cli.audit.catalog import Check, checks
-from orbweaver.cli.audit.redirect_map import redirects_in
 from orbweaver.cli.audit.report import AuditReport
 from orbweaver.cli.command import command, crawl_argument, option, repeated, stack_options
 from orbweaver.cli.context import CliContext
@@ -24,6 +24,7 @@ from orbweaver.cli.query.exported import (
     from_option,
 )
 from orbweaver.cli.query.tables import Export
+from orbweaver.model.url import canonicalize
 
 # Modules with the function `render`, and the number of findings that they show per check.
 FORMATS: Mapping[str, tuple[str, int]] = {
@@ -33,6 +34,8 @@ FORMATS: Mapping[str, tuple[str, int]] = {
     "junit": ("junit", 100),
     "html": ("html", 100),
 }
+# A redirect map has a line with an old and a new URL. Its first line can name the columns.
+_MAP_COLUMNS, _MAP_HEAD = 2, "old"
 BARS = ("error", "warning", "new:error", "new:warning")
 
 
@@ -119,6 +122,29 @@ def _summary(report: AuditReport) -> str:
     skipped = f"{text.plural(len(report.not_run), 'check')} did not run"
     urls = sum(one.urls for one in report.unjudged)
     return ", ".join([*found, skipped, f"{text.plural(urls, 'URL')} could not be judged"])
+
+
+def redirects_in(path: Path) -> dict[str, str]:
+    """Return the canonical new URL of each old URL. Raises UsageError for an invalid line."""
+    try:
+        rows = [*csv.reader(path.read_text(encoding="utf-8-sig").splitlines())]
+    except (OSError, ValueError, csv.Error) as error:
+        raise UsageError(f"--redirect-map: {path}: {error}") from error
+    found = {}
+    for line, row in enumerate(rows, start=1):
+        cells = [cell.strip() for cell in row]
+        if not any(cells) or (line == 1 and cells[0].lower() == _MAP_HEAD):
+            continue
+        if len(cells) != _MAP_COLUMNS:
+            raise UsageError(f"--redirect-map: {path}:{line}: write `old URL,new URL`")
+        try:
+            old, new = map(canonicalize, cells)
+        except ValueError as error:
+            raise UsageError(f"--redirect-map: {path}:{line}: {error}") from error
+        found[old] = new
+    if not found:
+        raise UsageError(f"--redirect-map: {path} has no URLs")
+    return found
 
 
 COMMANDS = (

@@ -4,11 +4,8 @@ command    the command `check-links`
 context    its options, the store, and the status of URLs
 site       a site: a crawl in the store
 files      a folder or file: links to files on disk
-folder     files as pages, and targets on disk
-markdown   Markdown files as HTML pages
-links      links and the pages that contain them
-fragments  anchors of a page, and missing anchors
-statuses   a crawl with --status-only, and results of earlier checks
+folder     HTML and Markdown files as pages, and targets on disk
+links      links, the pages that contain them, and anchors
 verdict    fine, broken or not verified
 report     the result as a report of the audit
 plain      the result as text

@@ -1,29 +1,51 @@
-"""Options of a check, and what its parts share: the store, and the status of URLs."""
+"""Options of a check, its store, and the status of URLs.
+
+The status comes from earlier checks in the store, or from a crawl with --status-only.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from argparse import Namespace
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.cli.check_links import statuses
-from orbweaver.cli.check_links.verdict import Verdict, judge, last_url, unverified
+from orbweaver.cli import text
+from orbweaver.cli.check_links.verdict import Verdict, judge, last_url, settled, unverified
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import given
 from orbweaver.cli.exit_codes import UsageError
-from orbweaver.cli.live.display import Lines
-from orbweaver.cli.session import Session, store_session
+from orbweaver.cli.live.display import Display, Lines
+from orbweaver.cli.session import Session, Stalled, store_session
 from orbweaver.cli.store import opened_store
+from orbweaver.control.crawl_control import CLOSE_AT_ONCE_S
+from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.control.spec_checks import SEEDS_MAX
+from orbweaver.frontier.retrying import closing
+from orbweaver.model.address_policy import verdict
+from orbweaver.model.crawl import LINK_CHECK
+from orbweaver.model.crawl_settings import Bodies, Scope
+from orbweaver.model.errors import PortError
+from orbweaver.model.named_origins import LOCALHOST, non_public_origin_of, port_of
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import STORE
+from orbweaver.model.url import hostname_of
 from orbweaver.model.url_patterns import matches, problems_of
 
 if TYPE_CHECKING:
+    from orbweaver.control.progress.status import View
+    from orbweaver.model.crawl import Crawl
     from orbweaver.model.page_record import PageRecord
 
+# All checks of a store share the results of this crawl.
+NAME = LINK_CHECK
+DAY_S = 86_400
+# Time for requests that began before the end of a crawl.
+GRACE_S = 5
 DURATION_S = 600
 # Stands for the URLs of a check whose options are checked before the URLs are known.
 _EXAMPLE = "https://example.org/"
@@ -69,7 +91,7 @@ class CheckContext:
         """Check the options before the first request. Raises UsageError."""
         for problem in problems_of(tuple(self.arguments.exclude)):
             raise UsageError(f"--exclude: {problem}")
-        checked(replace(statuses.plan_of(self._limited), seeds=(_EXAMPLE,)), self.around)
+        checked(replace(plan_of(self._limited), seeds=(_EXAMPLE,)), self.around)
 
     @property
     def _limited(self) -> dict[str, Any]:
@@ -89,11 +111,11 @@ class CheckContext:
         self, session: Session, urls: Iterable[str], *, is_local: bool
     ) -> StatusResults:
         """Get the status of URLs. `is_local`: the user named a server of this machine."""
-        check = statuses.StatusCheck(
+        check = StatusCheck(
             session=session,
-            plan=statuses.plan_of(self._limited),
+            plan=plan_of(self._limited),
             display=self.display(),
-            cache_s=statuses.DAY_S if self.arguments.cache is None else self.arguments.cache,
+            cache_s=DAY_S if self.arguments.cache is None else self.arguments.cache,
             is_local=is_local,
         )
         wanted = dict.fromkeys(urls)
@@ -103,3 +125,99 @@ class CheckContext:
         left = [url for url in allowed if url not in known]
         records = known | await check.request(left)
         return StatusResults(records, refused, earlier=len(allowed) - len(left))
+
+
+# --- status of URLs -------------------------------------------------------------------------------
+
+
+async def run_crawl(session: Session, plan: CrawlSpec, display: Display) -> View:
+    """Run a crawl to its end. If the command is interrupted, the crawl is cancelled.
+
+    The crawl is also cancelled at the end of its time, because its URLs can wait for longer.
+    """
+    begun = await session.control.start(plan, goes_on=False)
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(plan.duration_max_s + GRACE_S):
+                return await session.watch(begun.id, display)
+        await session.control.cancel(begun.id, close_s=CLOSE_AT_ONCE_S)
+        return await session.watch(begun.id, display)
+    except Stalled as stalled:
+        # URLs without an outcome are reported as not verified.
+        return stalled.view
+    except asyncio.CancelledError:
+        with contextlib.suppress(PortError):
+            await session.control.cancel(begun.id)
+        raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusCheck:
+    """Requests the status of URLs. `plan` has the options of the user.
+
+    Results of earlier checks count for `cache_s`. `is_local`: the user named a server of this
+    machine, so links to its other servers may be requested.
+    """
+
+    session: Session
+    plan: CrawlSpec
+    display: Display
+    cache_s: int
+    is_local: bool
+
+    async def request(self, left: Sequence[str]) -> dict[str, PageRecord]:
+        """Return the records of the URLs, and of the URLs to which they redirect."""
+        known: dict[str, PageRecord] = {}
+        if left:
+            self.display.say(f"checking {text.plural(len(left), 'other URL')}")
+        for start in range(0, len(left), SEEDS_MAX):
+            plan = replace(self.plan, seeds=tuple(left[start : start + SEEDS_MAX]))
+            view = await run_crawl(self.session, plan, self.display)
+            known |= await self._records(view.crawl)
+        return known
+
+    def refused(self, urls: Iterable[str]) -> Iterator[str]:
+        """Yield the URLs with an address that only a user may name."""
+        allowed = self.session.settings.fetching.allowed
+        for url in urls:
+            if self.is_local or non_public_origin_of(url) is None:
+                continue
+            name = hostname_of(url).strip("[]")
+            address = "127.0.0.1" if name.rstrip(".").endswith(LOCALHOST) else name
+            if verdict(address, port_of(url), allowed, frozenset()) is not None:
+                yield url
+
+    async def earlier(self) -> dict[str, PageRecord]:
+        """Return the records of earlier checks that are fine or broken."""
+        since_ms = self.session.ports.clock.now_ms() - self.cache_s * 1000
+        known: dict[str, PageRecord] = {}
+        # Oldest first, so that newer results replace them. A check that still runs counts, too.
+        for run in reversed(await self.session.control.crawls()):
+            if run.name == NAME and run.ended_ms(since_ms) >= since_ms:
+                found = await self._records(run)
+                known |= {url: one for url, one in found.items() if one.fetched_at >= since_ms}
+        return settled(known)
+
+    async def _records(self, run: Crawl) -> Mapping[str, PageRecord]:
+        records = self.session.control.pages(run)
+        async with closing(records):
+            return {record.url: record async for record in records}
+
+
+def plan_of(given: Mapping[str, object]) -> CrawlSpec:
+    """Return the plan of a status check, without seeds. `given` are the options of the user."""
+    # Headers can be secret, and each URL here is a seed, so that its host would get them.
+    kept = {name: value for name, value in given.items() if name in _OPTIONS}
+    fixed = CrawlSpec(
+        name=NAME,
+        scope=Scope.ANY,
+        depth_max=0,
+        window_s=0,
+        sitemaps=False,
+        status_only=True,
+        bodies=Bodies.OFF,
+    )
+    return replace(fixed, **kept)  # type: ignore[arg-type] # options have the types of the fields
+
+
+_OPTIONS = ("delay_ms", "concurrency", "obey_robots", "user_agents", "duration_max_s")

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from orbweaver.cli.check_links.context import CheckContext, StatusResults
 from orbweaver.cli.check_links.folder import HTML, MARKDOWN, FilePage, Folder
-from orbweaver.cli.check_links.fragments import Anchors
-from orbweaver.cli.check_links.links import LinkIndex
+from orbweaver.cli.check_links.links import Anchors, LinkIndex
 from orbweaver.cli.check_links.report import Results
 from orbweaver.cli.check_links.verdict import LinkState, Verdict
 from orbweaver.cli.exit_codes import UsageError

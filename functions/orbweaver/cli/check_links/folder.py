@@ -7,17 +7,25 @@ behind `HERE` is a path of this machine, and any other path begins at the root o
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from html import unescape
+from functools import cache, cached_property
+from html import escape, unescape
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from orbweaver.cli.check_links import markdown
+from markdown_it import MarkdownIt
+
 from orbweaver.model.url import resolved
 from orbweaver.parsing.page import Page, parse
 
+# `{#name}` behind a heading or in a paragraph: attribute lists of Python-Markdown and Pandoc.
+_NAMED = re.compile(r"\{[^{}\n]*#([^\s{}]+)[^{}\n]*\}")
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 BASE, HERE = "http://folder.invalid", "/@"
 HTML, MARKDOWN = (".html", ".htm", ".xhtml"), (".md", ".markdown")
 INDEXES = ("index.html", "index.htm", "index.md", "README.md")
@@ -81,7 +89,7 @@ class Folder:
         body, url = path.read_bytes(), self.url_of(path)
         text = body.decode("utf-8", "replace")
         if path.suffix.lower() in MARKDOWN:
-            body = markdown.as_html(text).encode()
+            body = as_html(text).encode()
         page = parse(body, url, "text/html", rows=True, obey_nofollow=False)
         return FilePage(name=self.name_of(path), url=url, text=text, page=page)
 
@@ -155,3 +163,35 @@ class Folder:
             there = folder.iterdir() if folder.is_dir() else ()
             self._names[folder] = frozenset(path.name for path in there)
         return self._names[folder]
+
+
+# --- Markdown files -------------------------------------------------------------------------------
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+
+
+def as_html(text: str) -> str:
+    """Return the page. It has the anchors that GitHub and Python-Markdown make for headings."""
+    text = _FRONT_MATTER.sub("", text.replace("\r\n", "\n"))
+    anchors = "".join(f'<a id="{escape(one)}"></a>' for one in _anchors(text))
+    return f'<meta charset="utf-8">{_parser().render(text)}{anchors}'
+
+
+def _anchors(text: str) -> Iterator[str]:
+    yield from _NAMED.findall(text)
+    used: Counter[str] = Counter()
+    tokens = _parser().parse(text)
+    for token, inline in pairwise(tokens):
+        if token.type != "heading_open":
+            continue
+        parts = [one.content for one in inline.children or () if one.type != "image"]
+        heading = _NAMED.sub("", "".join(parts)).strip()
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
+        other = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+        number = used[name]
+        used[name] += 1
+        yield from (f"{name}-{number}", f"{other}_{number}") if number else (name, other)

@@ -14,8 +14,7 @@ from orbweaver.cli.audit.report import (
     FindingStatus,
     Unjudged,
 )
-from orbweaver.cli.check_links.fragments import Anchors
-from orbweaver.cli.check_links.links import Link, LinkIndex
+from orbweaver.cli.check_links.links import Anchors, Link, LinkIndex
 from orbweaver.cli.check_links.verdict import LinkState, Verdict, means
 
 TOOL = "orbweaver check-links"

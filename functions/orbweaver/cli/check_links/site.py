@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 from orbweaver.app.store_runner import store_proxies, store_settings
 from orbweaver.cli import text
 from orbweaver.cli.causes import code_of
-from orbweaver.cli.check_links.context import CheckContext
-from orbweaver.cli.check_links.fragments import Anchors
-from orbweaver.cli.check_links.links import NO_PAGE, Link, LinkIndex
+from orbweaver.cli.check_links.context import NAME, CheckContext, run_crawl
+from orbweaver.cli.check_links.links import NO_PAGE, Anchors, Link, LinkIndex
 from orbweaver.cli.check_links.report import Results
-from orbweaver.cli.check_links.statuses import NAME, run_crawl
 from orbweaver.cli.check_links.verdict import LEFT_OUT, LinkState, judge, last_url, unverified
 from orbweaver.cli.commands.crawl import checked
 from orbweaver.cli.exit_codes import PageError
