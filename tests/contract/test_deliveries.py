@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
+from orbweaver.adapters.aws.sqs import SqsDeliveries
 from tests.contract.worlds import AWS_WORLDS, AwsWorld
 
 if TYPE_CHECKING:

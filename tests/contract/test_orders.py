@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.adapters.aws.sqs_orders import SqsOrders
+from orbweaver.adapters.aws.sqs import SqsOrders
 from orbweaver.model.errors import Transient
 
 if TYPE_CHECKING:

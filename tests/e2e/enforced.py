@@ -1,8 +1,8 @@
 """A stack whose functions run under their roles: deployed as a user does it, then restricted.
 
-`orbweaver.adapters.aws.recorder` records the functions' requests at their clients. At the end they
-are compared with the roles' grants. `ORBWEAVER_BOOKS` names the folder that receives them for the
-comparison over all stacks (tests/iam/__main__.py).
+`orbweaver.adapters.aws.permissions` records the functions' requests at their clients. At the end
+they are compared with the roles' grants. `ORBWEAVER_BOOKS` names the folder that receives them for
+the comparison over all stacks (tests/iam/__main__.py).
 """
 
 from __future__ import annotations

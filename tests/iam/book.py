@@ -40,7 +40,7 @@ def covers(grant: str, use: str) -> bool:
 
 
 def read_uses(file: Path, word: Callable[[str], str]) -> frozenset[str]:
-    """Read the output of `orbweaver.adapters.aws.recorder`; `word` shortens resource names."""
+    """Read the output of `orbweaver.adapters.aws.permissions`; `word` shortens resource names."""
     if not file.exists():
         return frozenset()
     uses = map(json.loads, file.read_text().splitlines())

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from orbweaver.adapters.aws.s3_copy import BucketCourier
     from orbweaver.adapters.aws.scheduler import GroupSchedules
     from orbweaver.adapters.aws.secrets import ManagedSecrets
+    from orbweaver.adapters.aws.sqs import SqsDeliveries, SqsOrders
     from orbweaver.adapters.aws.sqs_dead_letters import SqsDeadLetters
-    from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
-    from orbweaver.adapters.aws.sqs_orders import SqsOrders
     from orbweaver.adapters.dynamodb.backlog import DynamoBacklog
     from orbweaver.adapters.dynamodb.budgets import DynamoBudgets
     from orbweaver.adapters.dynamodb.claims import DynamoFrontier
@@ -92,7 +91,7 @@ class Ports:
 
     @cached_property
     def orders(self) -> SqsOrders:
-        from orbweaver.adapters.aws.sqs_orders import SqsOrders
+        from orbweaver.adapters.aws.sqs import SqsOrders
 
         return SqsOrders(
             self.aws.later("sqs"),
@@ -103,7 +102,7 @@ class Ports:
 
     @cached_property
     def deliveries(self) -> SqsDeliveries:
-        from orbweaver.adapters.aws.sqs_deliveries import SqsDeliveries
+        from orbweaver.adapters.aws.sqs import SqsDeliveries
 
         return SqsDeliveries(
             self.aws,

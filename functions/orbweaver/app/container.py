@@ -68,7 +68,7 @@ async def connect(settings: Settings, meter: UsageMeter | None = None) -> AsyncI
     watchers: list[Watcher] = [meter]
     tested = bool(settings.function.permissions_file)
     if tested:
-        from orbweaver.adapters.aws.recorder import Recorder
+        from orbweaver.adapters.aws.permissions import Recorder
 
         watchers.append(Recorder(settings.function.permissions_file, function_name()))
     async with Aws(None, *watchers, validates=tested) as aws:

@@ -8,7 +8,6 @@ All workers share the `hosts` table. A *slot* is the time at which one request m
     robots_escapes  readings of percent-escapes in rules
     robots_cache    fetches and caches robots.txt
     pacer           waits for slots
-    host_load       number of concurrent requests, by response times
     host_health     records backoffs, missing responses and recovery of hosts
     ports           interfaces to the hosts table
 """

@@ -12,13 +12,13 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple
 
 from orbweaver.model.backoff import backoff_s
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Reason
 from orbweaver.model.ports import Clock
-from orbweaver.politeness.host_load import Load, concurrency_of, load_after
 from orbweaver.politeness.host_schedule import (
     Host,
     block_until_ms,
@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 
     from orbweaver.politeness.ports import Hosts
 
+FIRST = 4
+# A response is slow if it takes SLOW_TIMES the average of the first ones, and at least SLOW_MS.
+SLOW_TIMES, SLOW_MS = 2, 1_000
+# Once slow responses exceed the others by HALVED_AFTER, the number of concurrent requests is
+# halved. Each RECOVERED_AFTER responses in a row that are not slow restore RECOVERED_SHARE.
+HALVED_AFTER, RECOVERED_AFTER = 4, 32
+RECOVERED_SHARE = 1 / 8
 _log = logging.getLogger(__name__)
 # Number of hosts whose pace and load are remembered.
 PACES_MAX = 4_096
@@ -42,6 +49,42 @@ TRIED = 16
 OF_A_PAGE = (Reason.HTTP_SERVER_ERROR, Reason.TIMEOUT, Reason.DISCONNECTED)
 # A failing page waits for this part of the host's backoff: up to 1, 2 and 4 s by default.
 PAGE_PART = 0.1
+
+
+class Load(NamedTuple):
+    """Response times of a host. `share` is the part of its concurrency that is used now.
+
+    `first_ms` is the total time of the first responses. A positive `balance` is the excess of slow
+    responses over others. A negative `balance` counts responses in a row that were not slow.
+    """
+
+    answers: int = 0
+    first_ms: int = 0
+    balance: int = 0
+    share: float = 1.0
+    eased_at_ms: int = 0
+
+
+def load_after(load: Load, latency_ms: int, now_ms: int, *, well: bool) -> Load:
+    """Record a response, or its absence after `latency_ms`. `well` means that it is no error."""
+    if load.answers < FIRST:
+        first_ms = load.first_ms + latency_ms
+        return load._replace(answers=load.answers + 1, first_ms=first_ms) if well else load
+    if now_ms - latency_ms < load.eased_at_ms:
+        return load  # requested before the last reduction
+    slow = latency_ms >= max(SLOW_TIMES * load.first_ms // FIRST, SLOW_MS)
+    if not (slow or well):
+        return load  # errors are fast, so they restore nothing
+    balance = max(0, load.balance) + 1 if slow else load.balance - 1
+    if balance == HALVED_AFTER:
+        return load._replace(balance=0, share=load.share / 2, eased_at_ms=now_ms)
+    if balance == -RECOVERED_AFTER:
+        return load._replace(balance=0, share=min(1.0, load.share + RECOVERED_SHARE))
+    return load._replace(balance=balance)
+
+
+def concurrency_of(load: Load, most: int) -> int:
+    return max(1, ceil(most * load.share))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orbweaver.adapters.aws.permissions import absent, needed
-from orbweaver.adapters.aws.recorder import Recorder
+from orbweaver.adapters.aws.permissions import Recorder, absent, needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbweaver.politeness.host_health import EasedSemaphore, HostHealth
-from orbweaver.politeness.host_load import (
+from orbweaver.politeness.host_health import (
     FIRST,
     HALVED_AFTER,
     RECOVERED_AFTER,
     RECOVERED_SHARE,
     SLOW_MS,
+    EasedSemaphore,
+    HostHealth,
     Load,
     concurrency_of,
     load_after,

@@ -6,10 +6,14 @@ no deeper folders. Source: docs.aws.amazon.com/service-authorization/latest/refe
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
+ASKED = "orbweaver.recorded"
 # A batch needs the permission of its entries: SendMessageBatch needs `sqs:SendMessage`.
 ONE_OF_BATCH = re.compile("Batch$")
 STATEMENT = re.compile(r"\s*(\w+)\s+(?:INTO\s+|FROM\s+|.*\sFROM\s+)?\"?([\w.-]+)", re.IGNORECASE)
@@ -131,3 +135,50 @@ def _secret_resource(secret: str) -> str:
     if secret.startswith("arn:"):
         return secret.split(":", 5)[5]
     return f"secret:{secret}{SUFFIX}"
+
+
+# --- recorder, for tests --------------------------------------------------------------------------
+
+
+class Recorder:
+    """Appends the permissions that a client needs to a file. Several processes can share it.
+
+    Each permission is one JSON line with function, action and resource, without keys and URLs. It
+    is written before the request is sent, so denied requests are included.
+    """
+
+    def __init__(self, path: str, function: str) -> None:
+        self._path = path
+        self._function = function
+        self._written: set[Permission] = set()
+
+    def watch(self, client: Any) -> None:
+        service = client.meta.service_model.service_id.hyphenize()
+        events = client.meta.events
+        events.register_last(f"provide-client-params.{service}", self._before_call)
+        events.register_last(f"after-call.{service}", self._after_call)
+
+    def _before_call(
+        self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any
+    ) -> None:
+        service = model.service_model.service_name
+        context[ASKED] = service, params
+        self._write(needed(service, model.name, params))
+
+    def _after_call(self, http_response: Any, context: dict[str, Any], **_: Any) -> None:
+        if http_response.status_code == HTTPStatus.NOT_FOUND:
+            self._write(absent(*context[ASKED]))
+
+    def _write(self, found: Iterable[Permission]) -> None:
+        fresh = set(found) - self._written
+        self._written |= fresh
+        lines = "".join(
+            json.dumps({"function": self._function, **one._asdict()}) + "\n"
+            for one in sorted(fresh)
+        )
+        if lines:
+            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            try:
+                os.write(file, lines.encode())
+            finally:
+                os.close(file)

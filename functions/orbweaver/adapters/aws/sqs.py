@@ -21,6 +21,7 @@ from orbweaver.model.errors import Permanent, PortError, Transient
 if TYPE_CHECKING:
     from random import Random
 
+    from orbweaver.adapters.aws.clients import Aws
     from orbweaver.frontier.journal import OutgoingPack
     from orbweaver.frontier.queues import Receipt
     from orbweaver.model.ports import Clock
@@ -246,3 +247,50 @@ def _batches(mails: Iterable[Mail]) -> Iterator[list[Mail]]:
         batch_bytes += mail.bytes
     if batch:
         yield batch
+
+
+# --- export queue ---------------------------------------------------------------------------------
+
+
+class SqsOrders:
+    """Sends messages to the export queue."""
+
+    def __init__(self, client: Any, *, clock: Clock, random: Random, queue_url: str) -> None:
+        self._client = client
+        self._clock = clock
+        self._random = random
+        self._queue_url = queue_url
+
+    async def send(self, bodies: Sequence[tuple[str, str]]) -> None:
+        # Groups make the queue fair, so that a large crawl does not delay others.
+        mails = (Mail(body=body, group=group_of(group)) for body, group in bodies)
+        await send_all(self._client, self._queue_url, mails, clock=self._clock, random=self._random)
+
+
+# --- delivery queue -------------------------------------------------------------------------------
+
+
+class SqsDeliveries:
+    """Sends messages to the delivery queue and to its dead-letter queue."""
+
+    def __init__(self, aws: Aws, *, queue_url: str, dead_letter_url: str) -> None:
+        self._clients = aws
+        self._queue_url = queue_url
+        self._dead_letter_url = dead_letter_url
+
+    async def send(self, body: str) -> None:
+        client = await self._clients.client("sqs")
+        await clients.call(client, "send_message", QueueUrl=self._queue_url, MessageBody=body)
+
+    async def postpone(self, handle: str, seconds: int) -> None:
+        # The message stays the same, so SQS counts its receives. The limit is 12 hours.
+        await clients.call(
+            await self._clients.client("sqs"),
+            "change_message_visibility",
+            QueueUrl=self._queue_url,
+            ReceiptHandle=handle,
+            VisibilityTimeout=seconds,
+        )
+
+    async def dead_letter(self, body: str, reason: str) -> None:
+        await dead_letter(await self._clients.client("sqs"), self._dead_letter_url, body, reason)

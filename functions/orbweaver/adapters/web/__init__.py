@@ -17,6 +17,5 @@ socks           handshake with SOCKS5 proxies
 proxy_client    requests through proxies
 proxy_sources   lists of proxies
 tls             certificate authorities, TLS contexts
-tls_errors      TLS errors in words
 errors          mapping of exceptions to reasons
 """
