@@ -7,8 +7,6 @@ import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.model.settings import GROUPS
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from dataclasses import Field
@@ -18,43 +16,6 @@ if TYPE_CHECKING:
 SECRETS = ("proxy_secret", "webhook_secret", "sftp_secret", "sftp_url")
 # ARN of a secret. A whole ARN includes the six characters that AWS appends to the secret's name.
 ARN = r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}"
-# Keys of earlier versions, and what replaces each: usually a constant in the code. Earlier keys for
-# limits of the functions are not in this list, because they are fields of `Settings`.
-REMOVED = {
-    "alarm_key": "kms_key, which also encrypts the alarm topic",
-    "closed_ports": "allow_addresses, which lists the ports of this machine that crawls may reach",
-    "export_span": "exporter_cron: `hour` is implied by more than one start a day",
-    "invalid_items_percent": "alarms=all, and INVALID_PERCENT_MAX in infra/watch.py",
-    "runtime": "AWS_RUNTIME in infra/wheels.py",
-    "sftp_formats": "export_formats: all exported formats are pushed",
-    "tracing": "NOT_TRACED in infra/findings.py",
-    "user_agent": "contact, and identity.user_agents in a crawl's definition",
-    **dict.fromkeys(
-        ("sftp_host", "sftp_port", "sftp_user", "sftp_folder"),
-        "sftp_url (sftp://user@host:port/folder)",
-    ),
-    "api_burst_max": "BURST_MAX in infra/api.py",
-    "api_rate_max": "RATE_MAX in infra/api.py",
-    "athena_retention_d": "ATHENA_D in infra/retention.py",
-    "batch_size": "BATCH in functions/orbweaver/budget/estimate.py",
-    "batch_window_s": "Config.batch_window_s in infra/config.py",
-    "export_missing_h": "EXPORT_MISSING_H in infra/watch.py",
-    "renderer_batch_size": "RENDER_BATCH in infra/worker.py",
-    "snapshot_retention_d": "SNAPSHOTS_D in infra/retention.py",
-    "work_retention_d": "WORK_D in infra/retention.py",
-    "yield_drop_percent": "YIELD_DROP_PERCENT in infra/watch.py",
-    **{
-        key: f"Config.{key} in infra/config.py"
-        for key in (
-            *("athena_bytes_max", "exporter_memory_mb", "exporter_storage_mb"),
-            *("exporter_timeout_s", "queue_retention_d", "dead_letter_retention_d", "receive_max"),
-            *("recursive_loop", "renderer_memory_mb", "renderer_timeout_s", "worker_timeout_s"),
-        )
-    },
-    "crawl_retention_d": (
-        "Settings.retention.crawl_retention_s in functions/orbweaver/model/settings.py"
-    ),
-}
 
 
 class ConfigError(Exception):
@@ -126,13 +87,7 @@ def unfit(key: str, value: object, fix: str) -> ConfigError:
 
 
 def unknown(key: str, value: object, known: Iterable[str]) -> ConfigError:
-    """Return the error for an unknown key. It names what replaced the key, or a similar key."""
-    place = REMOVED.get(key)
-    if place is None and key in GROUPS:
-        place = f"Settings.{GROUPS[key]}.{key} in functions/orbweaver/model/settings.py"
-    if place is not None:
-        fix = f"see {place}. Omit the key; `-c {key}=` drops it from a deployed stack"
-        return ConfigError(f"context key {key} was removed: {fix}")
+    """Return the error for an unknown key. It names a similar key, if there is one."""
     near = difflib.get_close_matches(key, known, n=1)
     fix = f"did you mean {near[0]}?" if near else "`python -m infra.config` lists all keys"
     return ConfigError(f"context key {key}={value} is unknown: {fix}")

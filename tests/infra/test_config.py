@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from infra.config import Config, describe
-from infra.keys import REMOVED, ConfigError, convert
+from infra.keys import ConfigError, convert
 from infra.wheels import Runtime, host_runtime
 from orbweaver.budget.estimate import MEMORY_MB
 from orbweaver.model.settings import Settings
@@ -46,12 +45,6 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
         ["370", "set 375", "body_bytes_max", "375 MB at once: 101 of programs", "16 of 64 bodies"],
     ),
     ({"body_bytes_max": "15728640"}, ["worker_memory_mb", "375", "set 405", "45 of 3 large"]),
-    ({"worker_timeout_s": "240"}, ["was removed", "Config.worker_timeout_s", "`-c worker_time"]),
-    (
-        {"large_bodies": "12"},
-        ["was removed", "Settings.fetching.large_bodies", "model/settings.py"],
-    ),
-    ({"proxy_secret": "x", "sftp_host": "h"}, ["sftp_host was removed", "sftp_url"]),
     ({"worker_concurrency_max": "0"}, ["worker_concurrency_max", "0", "2 to 1000"]),
     ({"log_retention_d": "2"}, ["log_retention_d", "2", "14"]),
     ({"removal": "snapshot"}, ["removal", "snapshot", "retain or destroy"]),
@@ -181,14 +174,6 @@ def test_constants_fit_into_timeouts_and_retentions() -> None:
     assert needed_s < config.worker_timeout_s
     assert needed_s + RenderLimits().page_s_max < config.renderer_timeout_s
     assert config.queue_retention_d < config.dead_letter_retention_d <= 14
-
-
-def test_removed_keys_name_existing_constants() -> None:
-    assert not REMOVED.keys() & set(KEYS)
-    constants = [one.split(" in ") for one in REMOVED.values() if one.endswith(".py")]
-    for name, file in constants:
-        last = name.split()[-1].rpartition(".")[2]
-        assert re.search(rf"\b{last}\b", (ROOT / file).read_text()), (name, file)
 
 
 def test_context_keys_are_few() -> None:
