@@ -75,6 +75,7 @@ LOGIN_KEYS = (
     Key("check", "check", _table_of(CHECK_KEYS, "a check")),
     Key("lost", "lost", _table_of(LOST_KEYS, "a lost session")),
     Key("logout", "logout", CODECS["text"]),
+    Key("origins", "origins", CODECS["texts"]),
 )
 ORIGIN_KEYS = (
     Key("basic", "basic", _table_of(BASIC_KEYS, "basic")),
@@ -144,6 +145,7 @@ def _pairs_of(one: OriginAuth) -> list[tuple[str, Any]]:
         table |= {"fields": dict(login.inputs), "check": _check_written(login.check)}
         table |= {"lost": _check_written(login.lost)} if login.lost is not None else {}
         table |= {"logout": login.logout} if login.logout != LOGOUT else {}
+        table |= {"origins": list(login.origins)} if login.origins else {}
         pairs.append(("login", table))
     return pairs
 

@@ -205,6 +205,8 @@ def asks_for_login(login: Login, url: str, response: Response) -> bool:
     target = resolved(location, url, tracking=frozenset()) if location else None
     if target is None:
         return False
+    if host_of(target) in login.origins:
+        return True
     if login.lost is not None and login.lost.url is not None:
         return matches((login.lost.url,), target)
     return login.is_page(target)

@@ -56,7 +56,8 @@ class Login:
     """A login form: its page, values of its fields (`inputs`), and the proof of a login.
 
     `form` is a selector of the form or of an element in it. `lost` detects a page that asks for
-    another login. `logout` is a pattern of links that end the session.
+    another login. `logout` is a pattern of links that end the session. `origins` are those of an
+    identity provider, to which `url` redirects.
     """
 
     url: str
@@ -65,6 +66,7 @@ class Login:
     check: PageCheck = PageCheck()
     lost: PageCheck | None = None
     logout: str = LOGOUT
+    origins: tuple[str, ...] = ()
 
     @property
     def lost_page(self) -> PageCheck:
@@ -137,8 +139,10 @@ def keeps_cookies(auth: tuple[OriginAuth, ...]) -> bool:
 
 
 def leaves_session(auth: tuple[OriginAuth, ...], url: str) -> bool:
-    """Return True if a URL is the login page or a logout link of an origin with a session."""
-    found = auth_for(auth, url)
+    """Return True if a URL is the login page or a logout link of a session."""
+    # A logout link of the identity provider ends the session, too.
+    origin = host_of(url) if auth else ""
+    found = next((one for one in auth if origin in origins_for_login(one)), None)
     if found is None or not found.has_session:
         return False
     if found.login is None:
@@ -211,5 +215,6 @@ def _absolute(one: OriginAuth, folder: str) -> OriginAuth:
 
 @lru_cache(maxsize=64)
 def origins_for_login(one: OriginAuth) -> frozenset[str]:
-    """Return the origins to which a login may send requests: its own, and its page's."""
-    return frozenset({one.origin, host_of(one.login.url)} if one.login else {one.origin})
+    """Return the origins to which a login may send requests: its own, its page's and `origins`."""
+    login = one.login
+    return frozenset({one.origin, host_of(login.url), *login.origins} if login else {one.origin})

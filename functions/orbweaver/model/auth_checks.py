@@ -43,7 +43,8 @@ def _with_urls(login: Login | None, origin: str) -> Login | None:
         check = replace(check, url=_url(check.url, url))
         if host_of(check.url or "") not in (origin, host_of(url)):
             raise IdentityError("login.check.url is on another origin: give a URL of this origin")
-    return replace(login, url=url, check=check)
+    origins = tuple(origin_of(origin, ()) for origin in login.origins)
+    return replace(login, url=url, check=check, origins=origins)
 
 
 def _url(reference: str, base: str) -> str:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from orbweaver.politeness.ports import Hosts
     from orbweaver.worker.cookies import Cookies
 
-REDIRECTS_MAX = 5
+REDIRECTS_MAX = 10
 # Redirects that repeat the form's POST. All others continue with a GET.
 _REPEATING = frozenset({307, 308})
 _TYPES = HTML_TYPES | {ANY_TYPE}
@@ -100,8 +100,8 @@ class LoginAgent:
         say(f"page fetched: {_shown(url)}, status {answer.status}")
         if not SUCCESS_MIN <= answer.status < REDIRECT_MIN:
             raise LoginRejectedError(f"the login page has status {answer.status}")
-        away = not login.is_page(url)
-        if away and await self._unproven(task, answer, url) is None:
+        away = not login.is_page(url) and host_of(url) not in login.origins
+        if away and await self.unproven(task, url, (answer, url)) is None:
             say("the session is already valid")
             return url
         if away and (login.lost is None or login.lost.url is None):
@@ -182,7 +182,7 @@ class LoginAgent:
         """
         crawl, origin = task.crawl, host_of(url)
         if origin not in origins_for_login(task.auth):
-            fix = "a login may use only its own origin and that of login.url"
+            fix = "if you trust it with the password, add it to login.origins"
             raise LoginRejectedError(f"the login leads to another origin, {origin}: {fix}")
         requests = HostRequests(origin, self.hosts, self.clock)
         pacer = Pacer(requests, delay_ms=crawl.delay_ms, until_ms=task.until_ms)
@@ -201,7 +201,7 @@ class LoginAgent:
                 body=body,
                 body_bytes_max=self.settings.fetching.body_bytes_max,
                 total_s=self.settings.fetching.fetch_total_s,
-                named=task.named,
+                named=task.named | origins_for_login(task.auth),
                 sent=pacer.note_sent,
             )
         )

@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
-# A login takes at most eight requests.
+# A login takes few requests, each with the delay of its host.
 LEASE_MS = 180_000
 # Failed logins before the host's URLs fail. Sites lock accounts after more.
 TRIES_MAX = 2

@@ -60,6 +60,7 @@ DOCUMENT: dict[str, Any] = {
                 "check": {"url": "/me", "status": 200, "selector": "a.out", "text": "Hello"},
                 "lost": {"selector": "#login", "url": "/login", "without": "a.out"},
                 "logout": "/bye",
+                "origins": ["https://sso.example.net"],
             }
         },
     },

@@ -88,6 +88,7 @@ PLAN = CrawlSpec(
                 check=PageCheck(url="/me", status=200, selector="a.out", text="Hello"),
                 lost=PageCheck(selector="#login", url="/login", status=404, without="a.out"),
                 logout="/bye",
+                origins=("https://sso.example.net",),
             ),
         ),
     ),

@@ -23,7 +23,7 @@ from orbweaver.model.auth_checks import problems_of_auth, with_origins
 from orbweaver.model.user_agent import IdentityError
 from tests.unit.stage import CRAWL
 
-ORIGIN = "https://example.org"
+ORIGIN, PROVIDER = "https://example.org", "https://sso.example.net"
 LOGIN = Login(
     url=f"{ORIGIN}/login",
     inputs=(("user", "me"), ("password", "env:P")),
@@ -43,7 +43,7 @@ def auth(**parts: Any) -> tuple[OriginAuth, ...]:
         {"bearer": "secret:a/b"},
         {"headers": (("X-Key", "ssm:/a"),)},
         {"cookies": "file:cookies.txt"},
-        {"login": LOGIN},
+        {"login": replace(LOGIN, origins=(PROVIDER,))},
     ],
 )
 def test_login_with_references_is_valid_and_survives_storage(parts: dict[str, Any]) -> None:
@@ -74,6 +74,10 @@ def test_login_with_references_is_valid_and_survives_storage(parts: dict[str, An
         ({"login": replace(LOGIN, check=PageCheck(url="/me"))}, "login.check: there is none"),
         ({"login": replace(LOGIN, logout="(")}, "login.logout: '(' is not a regular expression"),
         ({"login": replace(LOGIN, lost=PageCheck(url="("))}, "login.lost.url: '(' is not"),
+        (
+            {"login": replace(LOGIN, origins=("https://o.example/in",))},
+            "'https://o.example/in' is no",
+        ),
         ({"login": replace(LOGIN, url="ftp://x/")}, "a URL of the login cannot be requested"),
         (
             {"login": replace(LOGIN, check=PageCheck(url="https://o.example/", text="a"))},
@@ -134,6 +138,8 @@ def test_login_belongs_to_its_origin_only(url: str, is_own: bool) -> None:
 )
 def test_logout_links_are_detected(path: str, leaves: bool) -> None:
     assert leaves_session(auth(login=LOGIN), f"{ORIGIN}{path}") is leaves
+    provider = replace(LOGIN, url=f"{PROVIDER}/login", origins=(PROVIDER,))
+    assert leaves_session(auth(login=provider), f"{PROVIDER}{path}") is leaves
     assert not leaves_session(auth(bearer="env:T"), f"{ORIGIN}{path}")
     assert not leaves_session(auth(login=LOGIN), f"https://other.example{path}")
 

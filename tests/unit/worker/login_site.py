@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from tests.memory import ManualClock
 
+PROVIDER = "https://sso.example.net"
 PASSWORD, USER = "s3cr3t-pass", "crawler"
 LOGIN = Login(
     url=f"{SITE}/login",
@@ -107,6 +108,33 @@ class LoginSite(SmallWeb):
         sid = f"sid-{len(self.logins)}"
         self.valid[sid] = self.lasts
         return _setting(answer(302, location="/home"), f"sid={sid}; Path=/; HttpOnly")
+
+
+class OpenIdSite(LoginSite):
+    """A site whose login page redirects to a provider, which returns with a code and the state."""
+
+    def __init__(self, clock: ManualClock, *, lasts: int) -> None:
+        super().__init__(clock, lasts=lasts)
+        self.form = FORM.replace(' action="/login"', "")
+
+    async def fetch(self, request: Request) -> Response:
+        parts = urlsplit(request.url)
+        fields = parse_qs(parts.query)
+        if request.url.startswith(f"{SITE}/login"):
+            return answer(302, location=f"{PROVIDER}/login?state=a-state")
+        if request.url.startswith(f"{SITE}/callback"):
+            assert fields == {"state": ["a-state"], "code": ["a-code"]}
+            return _setting(answer(302, location="/home"), f"sid=sid-{len(self.logins)}; Path=/")
+        found = await super().fetch(request)
+        if request.url.startswith(PROVIDER) and found.status == 302:
+            location = f"{SITE}/callback?state={fields['state'][0]}&code=a-code"
+            return replace(found, headers={**found.headers, "location": location})
+        return found
+
+    def _anonymous(self, path: str) -> Response:
+        if self.how == "provider":
+            return answer(302, location=f"{PROVIDER}/login?state=other")
+        return super()._anonymous(path)
 
 
 def _setting(response: Response, line: str) -> Response:

@@ -15,7 +15,15 @@ from orbweaver.frontier.messages import child_id
 from orbweaver.model.auth import OriginAuth, PageCheck
 from orbweaver.worker.session_state import LOGINS_MAX, TRIES_MAX, SessionState, from_text
 from tests.unit.stage import CRAWL, SITE, Stage, noting, outcomes, pack_of
-from tests.unit.worker.login_site import FORM, LOGGED_IN, LOGIN, PASSWORD, LoginSite
+from tests.unit.worker.login_site import (
+    FORM,
+    LOGGED_IN,
+    LOGIN,
+    PASSWORD,
+    PROVIDER,
+    LoginSite,
+    OpenIdSite,
+)
 
 if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
@@ -71,6 +79,18 @@ async def test_expiring_session_loses_no_page(how: str, lasts: int) -> None:
 
 def bodies_of(stage: Stage) -> list[bytes]:
     return [body for name, body in stage.world.files.items() if "bodies" in name]
+
+
+@pytest.mark.parametrize("how", ["redirect", "provider"])
+async def test_login_at_openid_provider_loses_no_page(how: str) -> None:
+    stage = staged()
+    site = stage.web = OpenIdSite(stage.clock, lasts=7)
+    site.how = how
+    stage.restart()
+    login = replace(LOGIN, origins=(PROVIDER,))
+    await crawled(stage, replace(LOGGED_IN, auth=(OriginAuth(origin=SITE, login=login),)))
+    assert outcomes(stage.world) == {f"{SITE}/p/{number}": "fetched.ok" for number in range(PAGES)}
+    assert stage.counts(LOGGED_IN)["logins"] == len(site.logins) > 1
 
 
 async def test_missing_page_of_valid_session_keeps_its_status() -> None:
