@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,99 +48,114 @@ class Turn:
     after: Callable[[], None] = field(default=lambda: None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Stacked(Enum):
+    """The stack of a client: one for all its turns, or a new one for each turn."""
+
+    WARM, COLD = "warm", "cold"
+
+
+@dataclass(frozen=True, slots=True)
 class Client:
     """A client: its description, its largest number of rounds, and its turns in each round.
 
-    `stores`: the stored parts of a page. A peer is absent if the file `installed` is missing.
+    `stores`: the stored parts of a page. `words` and `options` are the command before and after the
+    URL. Without `words` it is `orbweaver crawl`, which prints the project's form of result.
     """
 
     name: str
     title: str
     stores: str
+    words: tuple[str | Path, ...] = ()
+    options: tuple[str, ...] = ("--at-once", str(AT_ONCE))
     rounds_max: int = 1_000
     turns: int = 1
-    peer: bool = False
-    script: str = ""
-    installed: Path = PEERS_PYTHON
-    stack: bool = False
-    # The client is a command of this project, and prints the project's form of result.
-    ours: bool = False
+    # A peer is absent if this file is missing. None for clients of this project.
+    installed: Path | None = None
+    remedy: str = "`make bench`"
+    stack: Stacked | None = None
 
     @property
     def absent(self) -> str:
         """Return why the client cannot take part, or ""."""
-        if self.peer and not self.installed.exists():
-            remedy = "`apt-get install wget2`" if self is WGET2 else "`make bench`"
-            return f"{self.title} is not installed: run {remedy}"
+        if self.installed is not None and not self.installed.exists():
+            return f"{self.title} is not installed: run {self.remedy}"
         if self.stack and not layout.EMULATOR_PYTHON.exists():
             return f"{self.title} needs the emulator: run `make setup`"
         return ""
 
 
 NOTHING, RECORDS = "nothing", "records"
-FLOOR = Client(name="floor", title="Bare loop (aiohttp + lexbor + ada)", stores=NOTHING, turns=4)
-WORKER = Client(name="worker", title="Orbweaver, worker alone", stores="records in memory", turns=4)
-STORE = Client(
-    name="store", title="Orbweaver, one process, no bodies", stores=RECORDS, ours=True, turns=2
-)
-DEFAULT = Client(
-    name="default", title="Orbweaver, default", stores="records, bodies (WARC)", ours=True, turns=2
-)
-STACK = Client(
-    name="stack",
-    title="Orbweaver, whole stack, emulated",
-    stores=RECORDS,
-    stack=True,
-    ours=True,
-)
-COLD = Client(
-    name="stack-cold",
-    title="Orbweaver, whole stack, from nothing",
-    stores=RECORDS,
-    stack=True,
-    ours=True,
-    rounds_max=1,
-)
-WGET2 = Client(
-    name="wget2",
-    title="wget2",
-    stores="files",
-    peer=True,
-    script="wget2.py",
-    installed=Path(shutil.which("wget2") or "/usr/bin/wget2"),
-    turns=2,
-)
-SPIDER_RS = Client(
-    name="spider-rs",
-    title="spider-rs",
-    stores=NOTHING,
-    peer=True,
-    script="spider/crawl.mjs",
-    installed=SPIDER / "node_modules",
-    turns=2,
-)
-SCRAPY = Client(name="scrapy", title="Scrapy", stores=NOTHING, peer=True, script="scrapy_spider.py")
-CRAWLEE = Client(
-    name="crawlee",
-    title="Crawlee for Python",
-    stores="requests",
-    peer=True,
-    script="crawlee_crawler.py",
-)
+# Most clients store no bodies.
+ALIKE = ("--concurrency", str(AT_ONCE), "--bodies", "off")
+MODULE = (sys.executable, "-m")
 ALL = {
     client.name: client
     for client in (
-        FLOOR,
-        WORKER,
-        STORE,
-        DEFAULT,
-        STACK,
-        COLD,
-        WGET2,
-        SPIDER_RS,
-        SCRAPY,
-        CRAWLEE,
+        Client(
+            "floor",
+            "Bare loop (aiohttp + lexbor + ada)",
+            NOTHING,
+            words=(*MODULE, "bench.clients.floor"),
+            turns=4,
+        ),
+        Client(
+            "worker",
+            "Orbweaver, worker alone",
+            "records in memory",
+            words=(*MODULE, "bench.clients.worker"),
+            turns=4,
+        ),
+        Client(
+            "store",
+            "Orbweaver, one process, no bodies",
+            RECORDS,
+            options=("--workers", "1", *ALIKE),
+            turns=2,
+        ),
+        Client("default", "Orbweaver, default", "records, bodies (WARC)", options=(), turns=2),
+        Client(
+            "stack", "Orbweaver, whole stack, emulated", RECORDS, options=ALIKE, stack=Stacked.WARM
+        ),
+        Client(
+            "stack-cold",
+            "Orbweaver, whole stack, from nothing",
+            RECORDS,
+            options=ALIKE,
+            stack=Stacked.COLD,
+            rounds_max=1,
+        ),
+        Client(
+            "wget2",
+            "wget2",
+            "files",
+            words=(sys.executable, CLIENTS / "wget2.py"),
+            installed=Path(shutil.which("wget2") or "/usr/bin/wget2"),
+            remedy="`apt-get install wget2`",
+            turns=2,
+        ),
+        Client(
+            "spider-rs",
+            "spider-rs",
+            NOTHING,
+            words=((node.folder() or Path()) / "node", CLIENTS / "spider/crawl.mjs"),
+            options=(),  # it chooses the number of concurrent requests itself
+            installed=SPIDER / "node_modules",
+            turns=2,
+        ),
+        Client(
+            "scrapy",
+            "Scrapy",
+            NOTHING,
+            words=(PEERS_PYTHON, CLIENTS / "scrapy_spider.py"),
+            installed=PEERS_PYTHON,
+        ),
+        Client(
+            "crawlee",
+            "Crawlee for Python",
+            "requests",
+            words=(PEERS_PYTHON, CLIENTS / "crawlee_crawler.py"),
+            installed=PEERS_PYTHON,
+        ),
     )
 }
 OURS = ("worker", "store", "default", "stack", "stack-cold")
@@ -177,32 +193,25 @@ class Contest:
         self._open.close()
 
     def turn(self, client: Client, url: str) -> Turn:
-        if client is STACK:
-            assert self._stack is not None
-            emulator = self._stack.emulator
-            turn = self._crawl(url, "--port", str(emulator.port))
-            return replace(turn, beside=(emulator.process.pid,))
-        if client is COLD:
-            port = str(free_port())
-            remove = partial(shutil.rmtree, layout.INSTANCES / port, ignore_errors=True)
-            return replace(self._crawl(url, "--port", port), after=remove)
-        if client is STORE:
-            return self._crawl(url, *self._own_store(), "--workers", "1")
-        if client is DEFAULT:
-            return self._crawl(url, *self._own_store(), default=True)
-        if client.peer:
-            script = CLIENTS / client.script
-            program: str | Path = sys.executable if client is WGET2 else PEERS_PYTHON
-            words: list[str | Path] = [program, script, url, "--at-once", str(AT_ONCE)]
-            if client is SPIDER_RS:  # it chooses the number of concurrent requests itself
-                words = [(node.folder() or Path()) / "node", script, url]
-            return Turn(words=words, environment=self._environment)
-        module = f"bench.clients.{client.name}"
-        path = os.pathsep.join((str(ROOT / "functions"), str(ROOT)))
-        return Turn(
-            words=[sys.executable, "-m", module, url, "--at-once", str(AT_ONCE)],
-            environment={**self._environment, "PYTHONPATH": path},
-        )
+        if client.words:
+            own = "" if client.installed else os.pathsep.join((str(ROOT / "functions"), str(ROOT)))
+            return Turn(
+                words=[*client.words, url, *client.options],
+                environment={**self._environment, **({"PYTHONPATH": own} if own else {})},
+            )
+        match client.stack:
+            case None:
+                store = str(self._folder / f"store-{self._crawls}")
+                return self._crawl(url, "--store", store, *client.options)
+            case Stacked.WARM:
+                assert self._stack is not None
+                emulator = self._stack.emulator
+                turn = self._crawl(url, "--port", str(emulator.port), *client.options)
+                return replace(turn, beside=(emulator.process.pid,))
+            case Stacked.COLD:
+                port = str(free_port())
+                remove = partial(shutil.rmtree, layout.INSTANCES / port, ignore_errors=True)
+                return replace(self._crawl(url, "--port", port, *client.options), after=remove)
 
     def warm_up(self, url: str) -> Turn:
         """Return a crawl that warms up a stack for a site. It trusts the same authorities."""
@@ -212,24 +221,19 @@ class Contest:
                 stack.temporary(context=LOCAL_CONTEXT, settings=trusted, say=self._say)
             )
         port = self._stack.emulator.port
-        return self._crawl(url, "--port", str(port), "--max-pages", str(WARM_PAGES))
+        return self._crawl(url, "--port", str(port), "--max-pages", str(WARM_PAGES), *ALIKE)
 
-    def _own_store(self) -> tuple[str, str]:
-        return "--store", str(self._folder / f"store-{self._crawls}")
-
-    def _crawl(self, url: str, *more: str, default: bool = False) -> Turn:
+    def _crawl(self, url: str, *more: str) -> Turn:
         self._crawls += 1
         # Runs of the same name would share the record of queued URLs.
         name = f"bench-{self._crawls}"
         options = ["--name", name, "--delay", "0", *more]
-        if not default:  # most other clients store no bodies
-            options += ["--concurrency", str(AT_ONCE), "--bodies", "off"]
         options += ["--out", str(self._folder / name), "--json"]
         return Turn(words=(ORBWEAVER, "crawl", url, *options), environment=self._environment)
 
 
 def got(client: Client, said: Mapping[str, Any]) -> dict[str, Any]:
-    if not client.ours:
+    if client.words:
         return {
             "pages": said.get("pages", 0),
             "nanodollars": said.get("nanodollars"),

@@ -132,7 +132,7 @@ class Session:
         self._say(f"\n{place.title}: {report['served']:,} pages served")
         self.results["sites"][place.name] = {"title": place.title}
         known = report["served"] if isinstance(place.site, Generated) else None
-        if any(client is contest.STACK for client in self._asked.clients):
+        if any(client.stack is contest.Stacked.WARM for client in self._asked.clients):
             self._warm_up(url)
         for number in range(self._asked.rounds):
             taking = [client for client in self._asked.clients if number < client.rounds_max]
