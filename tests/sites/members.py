@@ -23,14 +23,15 @@ class Members:
     """Pages `/p/N`, each with links to three others and to `/logout`.
 
     A session is valid for `lasts` pages. After that, the site gives out a new anonymous session
-    with each response, as PHP does.
+    with each response, as PHP does. After `closes_at` different pages, the site ends all sessions
+    once.
     """
 
     url = ""
 
-    def __init__(self, *, pages: int = 90, lasts: int = 25) -> None:
+    def __init__(self, *, pages: int = 90, lasts: int = 25, closes_at: int = 0) -> None:
         self.log = AccessLog()
-        self.pages, self.lasts = pages, lasts
+        self.pages, self.lasts, self.closes_at = pages, lasts, closes_at
         self._numbers = itertools.count(1)
         self.reset()
 
@@ -58,6 +59,9 @@ class Members:
         self.sessions[cookies["sid"]] -= 1
         number = int(path.removeprefix("/p/") or 0) if path.startswith("/p/") else 0
         self.served.add(number)
+        if len(self.served) == self.closes_at:
+            self.closes_at = 0
+            self.sessions.clear()
         links = [f"/p/{one}" for one in range(3 * number + 1, 3 * number + 4) if one < self.pages]
         anchors = "".join(f'<a href="{link}">{link}</a>' for link in (*links, "/login", "/logout"))
         body = f"<title>Members' page {number}</title><p>For members, number {number}.{anchors}"
