@@ -41,17 +41,21 @@ def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> 
 
     `root` is an additional folder whose URLs are in the scope of a prefix crawl.
     """
+    if url.startswith(scope_prefixes(crawl, page_url, root)):
+        return True
+    return crawl.scope is Scope.DOMAIN and same_site(url, page_url)
+
+
+def scope_prefixes(crawl: Crawl, page_url: str, root: str | None = None) -> tuple[str, ...]:
+    """Return prefixes of URLs that are in the scope as links on a page. Others can be, too."""
     match crawl.scope:
         case Scope.ANY:
-            return True
-        case Scope.HOST:
-            return url.startswith(host_of(page_url) + "/")
-        case Scope.DOMAIN:
-            return url.startswith(host_of(page_url) + "/") or same_site(url, page_url)
+            return ("",)
+        case Scope.HOST | Scope.DOMAIN:
+            return (host_of(page_url) + "/",)
         case Scope.PREFIX:
-            if root is not None and url.startswith(root):
-                return True
-            return url.startswith(prefixes(crawl.scope_urls))
+            folders = prefixes(crawl.scope_urls)
+            return folders if root is None else (root, *folders)
         case _:
             assert_never(crawl.scope)
 

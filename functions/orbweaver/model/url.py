@@ -8,6 +8,7 @@ host is its registrable domain by the public suffix list.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -92,6 +93,24 @@ def canonicalize(
     """
     plainest = _plainest(reference, base) if base else None
     return _parsed(reference, base, tracking) if plainest is None else plainest
+
+
+def resolver(base: str | None, *, tracking: frozenset[str]) -> Callable[[str], str]:
+    """Return `canonicalize` for many references with the same base."""
+    try:
+        origin, folder = _parts(base) if base else ("", "")
+    except ValueError:
+        folder = ""
+
+    def resolve(reference: str) -> str:
+        # Most links are plain paths, so this does the work of `_plainest` in half of the time.
+        if folder and _PLAINEST_PATH.fullmatch(reference) and "/." not in reference:
+            url = (origin if reference[0] == "/" else folder) + reference
+            if len(url) <= URL_CHARS_MAX:
+                return url
+        return canonicalize(reference, base, tracking=tracking)
+
+    return resolve
 
 
 def resolved(

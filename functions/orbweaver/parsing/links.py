@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from orbweaver.model.slices import SLICE_URLS
-from orbweaver.model.url import REFERENCE_CHARS_MAX, SPACES, canonicalize
+from orbweaver.model.url import REFERENCE_CHARS_MAX, SPACES, canonicalize, resolver
 from orbweaver.parsing import charset as charsets
 
 # Limit for all links of a page together. A short reference with a long base is a long URL, and each
@@ -70,6 +70,7 @@ class Links:
 
         Yields after each slice of them, so that other work can run.
         """
+        resolve = resolver(self.base, tracking=self.tracking)
         # Equal references give equal links, so each is processed once.
         for number, words in enumerate(_without_fragments(references)):
             if number and number % SLICE_URLS == 0:
@@ -81,7 +82,7 @@ class Links:
             else:
                 try:
                     reference = words if words.isascii() else self._encoded(words)
-                    url = canonicalize(reference, self.base, tracking=self.tracking)
+                    url = resolve(reference)
                     self.found[url] = None
                     if self.urls is not None:
                         self.urls[words] = url

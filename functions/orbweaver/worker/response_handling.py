@@ -23,6 +23,7 @@ from orbweaver.frontier.admission import (
     admit_link,
     in_scope,
     link_target,
+    scope_prefixes,
 )
 from orbweaver.frontier.body_file import Kept, with_screenshot
 from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PageResult, Returning
@@ -403,13 +404,16 @@ async def _judged(
     left: list[Target] = []
     # A page can have thousands of long links, and a crawl many patterns. So links are checked in
     # slices, and other tasks run in between.
+    inside = scope_prefixes(context.crawl, target.url, target.root)
     async for links in slices(page.links):
         # A claimed link is not refused, even if it is too deep on this page.
         seen = context.seen(links)
         for url in links:
-            if url in onward or context.linked(url, target.depth + 1):
+            if url in seen and (
+                url.startswith(inside) or in_scope(context.crawl, url, target.url, target.root)
+            ):
                 continue
-            if url in seen and in_scope(context.crawl, url, target.url, target.root):
+            if url in onward or context.linked(url, target.depth + 1):
                 continue
             one = admit_link(context.crawl, url, target, bounds)
             if isinstance(one, Target):
