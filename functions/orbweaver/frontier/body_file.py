@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from hashlib import sha256
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,9 +29,13 @@ Span: TypeAlias = tuple[int, int]
 
 @value
 class Kept:
-    """Response, text, screenshot and links of a page, each as a WARC record to store."""
+    """Response, text, screenshot and links of a page, each as a WARC record to store.
+
+    `sha256` is the digest of the response's body, in hexadecimal, if its record has that body.
+    """
 
     url: str
+    sha256: str | None = None
     response: bytes | None = None
     conversion: bytes | None = None
     screenshot: bytes | None = None
@@ -68,8 +73,10 @@ def kept_of(
     """Build WARC records of a response's body and texts. Return None if it has neither."""
     if body is None and document is None:
         return None
-    response = conversion = None
+    response = conversion = own = None
     if body is not None:
+        digest = sha256(body).digest()
+        own = digest.hex() if body is answer.body else None
         response = warc.response(
             url,
             at_ms,
@@ -79,10 +86,11 @@ def kept_of(
             truncated=answer.truncated,
             octets=answer.octets,
             asked=answer.asked,
+            sha256=digest,
         )
     if document is not None:
         conversion = warc.conversion(url, at_ms, document, stored=body is not None)
-    return Kept(url=url, response=response, conversion=conversion)
+    return Kept(url=url, sha256=own, response=response, conversion=conversion)
 
 
 def with_screenshot(kept: Kept | None, url: str, at_ms: int, image: bytes | None) -> Kept | None:

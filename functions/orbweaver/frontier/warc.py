@@ -106,7 +106,7 @@ def warcinfo(name: str, at_ms: int, about: Mapping[str, str]) -> bytes:
     return _member("warcinfo", at_ms, headers, body)
 
 
-def response(
+def response(  # noqa: PLR0913 - facts of a response
     url: str,
     at_ms: int,
     *,
@@ -116,8 +116,9 @@ def response(
     truncated: bool,
     octets: Mapping[str, bytes] = _NO_OCTETS,
     asked: Headers = (),
+    sha256: bytes | None = None,
 ) -> bytes:
-    """Return the record of a response. Its body is decoded.
+    """Return the record of a response. Its body is decoded, and `sha256` is its digest, if known.
 
     `octets` are header values that are not UTF-8, as received. `asked` are the request's headers,
     with redacted secrets.
@@ -128,18 +129,23 @@ def response(
         raw = octets.get(name)
         head.append(_line(f"{shown}: {value}") if raw is None else _raw_line(shown, raw))
     head.append(_line(f"Content-Length: {len(body)}"))
-    payload = b"".join(head) + CR_LF + body
     named = {
         "WARC-Record-ID": record_id("response", url, str(at_ms)),
         "WARC-Target-URI": url,
         "Content-Type": "application/http;msgtype=response",
-        "WARC-Payload-Digest": digest_of(body),
+        "WARC-Payload-Digest": digest_of(body, sha256),
     }
     if truncated:
         named["WARC-Truncated"] = "length"
     if asked:
-        named[REQUEST_FIELD] = json.dumps(asked, separators=(",", ":"))
-    return _member("response", at_ms, named, payload)
+        named[REQUEST_FIELD] = _pairs(asked)
+    return _member("response", at_ms, named, *head, CR_LF, body)
+
+
+@lru_cache(maxsize=64)
+def _pairs(headers: Headers) -> str:
+    # All requests of a crawl to a host have the same headers, unless a condition is added.
+    return json.dumps(headers, separators=(",", ":"))
 
 
 def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
@@ -214,12 +220,13 @@ def screenshot_record(url: str, at_ms: int, image: bytes) -> bytes:
     return _member("resource", at_ms, named, image)
 
 
-def digest_of(body: bytes) -> str:
-    return "sha256:" + base64.b32encode(hashlib.sha256(body).digest()).decode()
+def digest_of(body: bytes, sha256: bytes | None = None) -> str:
+    """Return the digest of a body as WARC files have it. `sha256` is its digest, if known."""
+    return "sha256:" + base64.b32encode(sha256 or hashlib.sha256(body).digest()).decode()
 
 
-def _member(kind: Kind, at_ms: int, named: Mapping[str, str], block: bytes) -> bytes:
-    return _packed({"WARC-Type": kind, "WARC-Date": _moment(at_ms // 1000), **named}, block)
+def _member(kind: Kind, at_ms: int, named: Mapping[str, str], *block: bytes) -> bytes:
+    return _packed({"WARC-Type": kind, "WARC-Date": _moment(at_ms // 1000), **named}, *block)
 
 
 @lru_cache(maxsize=16)
@@ -227,10 +234,11 @@ def _moment(at_s: int) -> str:
     return datetime.fromtimestamp(at_s, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _packed(named: Mapping[str, str], block: bytes) -> bytes:
-    headers = {**named, "Content-Length": str(len(block))}
-    head = _line(VERSION) + b"".join(_line(f"{name}: {value}") for name, value in headers.items())
-    text = head + CR_LF + block + CR_LF * 2
+def _packed(named: Mapping[str, str], *block: bytes) -> bytes:
+    headers = {**named, "Content-Length": str(sum(map(len, block)))}
+    head = [_line(f"{name}: {value}") for name, value in headers.items()]
+    # One copy of the block, which can have many megabytes.
+    text = b"".join((_line(VERSION), *head, CR_LF, *block, CR_LF * 2))
     # No byte depends on the time or place of compression.
     packed: bytes = isal_zlib.compress(text, LEVEL, GZIP_WBITS)
     return packed

@@ -81,7 +81,7 @@ ERROR_CHARS_MAX = 300
 HEADERS_CUT = ("content_type", "etag", "last_modified")
 
 
-def page_record(
+def page_record(  # noqa: PLR0913 - parts of a result
     crawl_id: str,
     target: Target,
     end: End,
@@ -91,8 +91,12 @@ def page_record(
     page: Page | None = None,
     cut: Cuts = (),
     render_why: RenderWhy | None = None,
+    body_sha256: str | None = None,
 ) -> PageRecord:
-    """Build the record of a URL that has ended. `cut` counts parts omitted while reading."""
+    """Build the record of a URL that has ended. `cut` counts parts omitted while reading.
+
+    `body_sha256` is the digest of the response's body, if known.
+    """
     response = answer if isinstance(answer, Response) else None
     cuts = joined(cut, _cuts_of(end, response))
     # If a body is incomplete, its text may be in the missing part.
@@ -118,7 +122,7 @@ def page_record(
         language=page.language if page else None,
         canonical=page.canonical if page else None,
         links=len(page.links) if page else None,
-        sha256=None if body is None else sha256(body).hexdigest(),
+        sha256=None if body is None else body_sha256 or sha256(body).hexdigest(),
         etag=_line(headers.get("etag"), HEADER_CHARS_MAX),
         last_modified=_line(headers.get("last-modified"), HEADER_CHARS_MAX),
         error=_cut(end.error, ERROR_CHARS_MAX),

@@ -363,7 +363,15 @@ def _recorded(
     crawl, before = context.crawl, context.before.get(target.url)
     page, cut = (None, ()) if reading is None else (reading.page, reading.cut)
     record = page_record(
-        crawl.id, target, end, at_ms, answer=answer, page=page, cut=cut, render_why=why
+        crawl.id,
+        target,
+        end,
+        at_ms,
+        answer=answer,
+        page=page,
+        cut=cut,
+        render_why=why,
+        body_sha256=None if reading is None or reading.kept is None else reading.kept.sha256,
     )
     if crawl.redacted:
         record = redacted(record, crawl.redacted)
