@@ -64,11 +64,15 @@ OMITTED = frozenset(name for name in PARTS if name.startswith("omitted_"))
 
 
 def counted(parts: Mapping[str, int]) -> Cuts:
+    if not any(parts.values()):
+        return ()  # most pages
     return tuple((name, number) for name, number in parts.items() if number > 0)
 
 
 def joined(*all_cuts: Cuts) -> Cuts:
     """Return the sums of the counts of each part, in the order of `PARTS`."""
+    if not any(all_cuts):
+        return ()  # most pages
     sums: dict[str, int] = {}
     for cuts in all_cuts:
         for name, number in cuts:

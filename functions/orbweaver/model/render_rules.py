@@ -73,8 +73,8 @@ def mode_of(crawl: CrawlSettings, url: str) -> RenderMode:
 
 
 def renders(crawl: CrawlSettings) -> bool:
-    modes = {crawl.render, *(rule.mode for rule in crawl.render_rules)}
-    return bool(modes & {RenderMode.AUTO, RenderMode.ALWAYS})
+    shown = (RenderMode.AUTO, RenderMode.ALWAYS)
+    return crawl.render in shown or any(rule.mode in shown for rule in crawl.render_rules)
 
 
 def concurrency_of(crawl: Crawl) -> tuple[int, int]:
