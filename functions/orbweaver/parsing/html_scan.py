@@ -8,6 +8,7 @@ is no link) are lost. All quantifiers are possessive, so a pattern never backtra
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from html import unescape
 from itertools import islice
@@ -34,7 +35,7 @@ _ATTRIBUTES_MAX = 128
 _LONG_TAG_BYTES = 2 * _ATTRIBUTES_MAX
 
 # Tags that `outline` keeps in addition to the first `html`.
-_KEPT = "a area base link meta template /template"
+_KEPT = "a area base frame frameset link meta template /template"
 # Tags that `outline_with_rows` keeps in addition: elements that load or embed something.
 _KEPT_ROWS = f"{_KEPT} img source form embed video audio object track"
 # Elements whose content is not markup. The content of a title is kept.
@@ -164,9 +165,9 @@ _NO_TEXT = rf"""(</?+{_any_name(INLINE)}{ATTRIBUTES} | {_COMMENT})
         | {_RAW_ELEMENT} | {_element("title")} | </?+[a-zA-Z]{ATTRIBUTES} | {_BOGUS_COMMENT}"""
 # Elements that a tree repeats in each block until they end, except `a`, which ends at the next `a`.
 _FORMATTING = f"<{_any_name('b big code em font i nobr s small strike strong tt u')}"
-# A frameset page, and a frame in it.
+# A frameset page, and the tags of its frames.
 _FRAMESET = re.compile(rb"<frameset[\t\n\f\r />]", re.IGNORECASE)
-_FRAME = re.compile(rb"<frame(?=[\t\n\f\r />])([^<>]{0,2000}+)", re.IGNORECASE)
+_FRAME_TAG = re.compile(rb"<frame(set)?+(?=[\t\n\f\r />]|\Z)", re.IGNORECASE)
 _SOURCE = re.compile(rb"[\t\n\f\r /]src[\t\n\f\r ]*+=", re.IGNORECASE)
 # Links in SVG. A `title` within a drawing is not the page's title. Only for the first titles is the
 # position compared with drawings.
@@ -228,9 +229,9 @@ def outline_of(html: bytes) -> tuple[bytes, int]:
 
 def _finished(html: bytes, pieces: list[bytes], cut: int) -> tuple[bytes, int]:
     """Add the frames and the first `html` tag of a page to the pieces of its outline."""
-    if _FRAMESET.search(html):
-        pieces += [_frame_as_link(one) for one in _FRAME.findall(html) if _SOURCE.search(one)]
     kept = b">".join([*pieces, b""])
+    if _FRAMESET.search(kept):
+        kept = b">".join([*_frames_as_links(pieces), b""])
     head = _HTML.search(html, 0, HEAD_BYTES)
     if head and head[0].endswith(b">"):
         tag = head[0][:-1]
@@ -314,12 +315,17 @@ def _is_in_svg(html: bytes, at: int) -> bool:
     return html.rfind(b"<svg", 0, at) > html.rfind(b"</svg", 0, at)
 
 
-def _frame_as_link(frame: bytes) -> bytes:
-    """Return a frame as a link to the frame's page.
+def _frames_as_links(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the pieces of an outline. Frames become links to their pages.
 
     In an outline, a parser would not find frames.
     """
-    return b"<a" + _SOURCE.sub(b" href=", frame, count=1)
+    for piece in pieces:
+        tag = _FRAME_TAG.match(piece)
+        if tag is None:
+            yield piece
+        elif tag[1] is None and _SOURCE.search(piece):
+            yield b"<a" + _SOURCE.sub(b" href=", piece[tag.end() :], count=1)
 
 
 def attributes_of(tag: bytes) -> int:

@@ -56,6 +56,9 @@ OUTLINES = [
     (b"<plaintext><a b=1>", b""),
     (b"<style><a b=1>", b""),
     (b"<template><a></template>", b"<template><a></template>"),
+    # Frames count only in a frameset that is markup.
+    (b"<frameset><a b=1><FRAME\nSRC=/1><frame></frameset>", b"<a b=1><a href=/1>"),
+    (b"<!--<frameset>--><script><frameset ></script><frames><frame src=/x>", b"<frame src=/x>"),
     # The tag ends where the HTML tokenizer ends it.
     (b'<a x=">" y=\'>\' z=a"b>c', b'<a x=">" y=\'>\' z=a"b>'),
     (b"<a x=y='>z", b"<a x=y='>"),
