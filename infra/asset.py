@@ -127,8 +127,8 @@ def build(
             wheels.finish(folder / package, compiler)
 
     with _alone(store):
-        installed = _obtain(store / f"libraries-{libraries_key}", make_libraries)
-        folder = _obtain(store / key, make)
+        installed = obtain(store / f"libraries-{libraries_key}", make_libraries)
+        folder = obtain(store / key, make)
         # CDK would compress all files, which takes ten seconds for the libraries. Here their
         # archive is copied, so an asset with changes only in functions/ takes one second.
         base = _archived(installed, installed.with_suffix(".zip"))
@@ -207,9 +207,10 @@ def own_files(
                 yield path
 
 
-def _obtain(kept: Path, make: Callable[[Path], None]) -> Path:
+def obtain(kept: Path, make: Callable[[Path], None]) -> Path:
     """Return a cached folder. If it is missing, `make` fills it, and a rename publishes it."""
     if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=kept.parent) as draft:
             folder = Path(draft) / "asset"
             folder.mkdir()

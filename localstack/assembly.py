@@ -1,9 +1,7 @@
 """Synthesized stacks (CDK assemblies), cached because a synthesis takes about 8 s.
 
 The cache key is a hash of all files that a synthesis reads (`INPUTS`), the given context and the
-Python version. A finished assembly gets its name in the cache by a rename, so two processes that
-build it at the same time cannot corrupt it. Only the most recently used ones are kept, because each
-contains a code asset.
+Python version. Only the most recently used assemblies are kept, because each contains a code asset.
 """
 
 from __future__ import annotations
@@ -17,8 +15,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from infra import asset
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 # Files and folders that the app and its code asset read. dev.txt contains the version of the CDK
@@ -43,33 +43,27 @@ def fingerprint(root: Path, context: Mapping[str, str], inputs: tuple[str, ...] 
 
     Files in `inputs` that do not exist are skipped.
     """
-    digest = hashlib.sha256()
     settings = {"context": dict(context), "python": list(sys.version_info[:2])}
-    digest.update(json.dumps(settings, sort_keys=True).encode())
-    for name in (*inputs, *_extractor(root, context)):
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    digest.update(digest_of(root, (*inputs, *_extractor(root, context))))
+    return digest.hexdigest()[:32]
+
+
+def digest_of(root: Path, names: Iterable[str] = ("",)) -> bytes:
+    """Return a hash of the paths and contents of files and folders in `root`."""
+    digest = hashlib.sha256()
+    for name in names:
         for file in _files(root / name):
             path = os.path.relpath(file, root).encode()
             content = hashlib.sha256(file.read_bytes()).digest()
             digest.update(len(path).to_bytes(4, "big") + path + content)
-    return digest.hexdigest()[:32]
+    return digest.digest()
 
 
 def obtain(key: str, store: Path, make: Callable[[Path], None]) -> Path:
     """Return the cached assembly with this key. If it is missing, `make` creates it in a folder."""
-    kept = store / key
-    if (kept / "manifest.json").exists():
-        with contextlib.suppress(OSError):
-            os.utime(kept)  # the least recently used assembly is deleted first
-        return kept
-    draft = store / f".{key}.{os.getpid()}"
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
-    try:
-        make(draft)
-        with contextlib.suppress(OSError):  # another process was faster, with the same result
-            draft.rename(kept)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    kept = asset.obtain(store / key, make)
+    os.utime(kept)  # the least recently used assembly is deleted first
     _drop_oldest(store)
     return kept
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infra import node
-from localstack import extras, guard, layout, processes
+from localstack import assembly, extras, guard, layout, processes
 from localstack.errors import LocalStackError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def ensure_project() -> None:
         return
     packages = {f"functions/{name}": _package(name) for name in ("orbweaver", "handlers")}
     sources = {**packages, "infra": _package("infra"), "": SHIPPED}
-    stamp = _stamp(sys.executable.encode(), *(_content(folder) for folder in sources.values()))
+    stamp = _stamp(sys.executable.encode(), *map(assembly.digest_of, sources.values()))
     with _alone():
         if _is_current(layout.ROOT, stamp):
             return
@@ -101,15 +101,6 @@ def _package(name: str) -> Path:
     if found is None or not found.submodule_search_locations:
         raise LocalStackError(f"The package {name} is not installed: install it anew")
     return Path(next(iter(found.submodule_search_locations)))
-
-
-def _content(folder: Path) -> bytes:
-    digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*")):
-        if file.is_file() and file.suffix != ".pyc":
-            digest.update(file.relative_to(folder).as_posix().encode())
-            digest.update(hashlib.sha256(file.read_bytes()).digest())
-    return digest.digest()
 
 
 def _stamp(*parts: bytes) -> str:
