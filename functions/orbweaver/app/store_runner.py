@@ -338,14 +338,19 @@ class FurtherProcesses:
         """Count running processes."""
         return sum(process.poll() is None for process in self.processes)
 
-    def end(self, *, at_once: bool) -> None:
-        """End the processes and wait. With `at_once`, requests have only `INTERRUPTED_S` left."""
+    def release(self) -> None:
+        """Let the processes finish their requests and end, without waiting for them."""
         for process in self.processes:
-            if at_once:
-                process.terminate()
             assert process.stdin is not None  # noqa: S101 - asked for
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
+
+    def end(self, *, at_once: bool) -> None:
+        """End the processes and wait. With `at_once`, requests have only `INTERRUPTED_S` left."""
+        if at_once:
+            for process in self.processes:
+                process.terminate()
+        self.release()
         for process in self.processes:
             try:
                 process.wait(3 * END_S)

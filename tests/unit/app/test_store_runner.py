@@ -49,7 +49,7 @@ def test_processes_never_begun_make_no_store(tmp_path: Path) -> None:
     assert not (tmp_path / "store").exists()
 
 
-def test_further_processes_work_after_begin(tmp_path: Path) -> None:
+def test_further_processes_work_from_begin_to_release(tmp_path: Path) -> None:
     settings = store_settings({})
     with further_processes(1, tmp_path, settings) as further:
         time.sleep(0.1)
@@ -59,7 +59,8 @@ def test_further_processes_work_after_begin(tmp_path: Path) -> None:
         further.begin()
         until(lambda: StoreProcesses(tmp_path).count_alive() == 1)
         assert further.count_alive() == 1
-    assert (further.count_alive(), StoreProcesses(tmp_path).count_alive()) == (0, 0)
+        further.release()
+        until(lambda: (further.count_alive(), StoreProcesses(tmp_path).count_alive()) == (0, 0))
     assert ports.inbox(QueueName.DEAD_LETTERS).depth().waiting == 1
     asyncio.run(ports.aclose())
 

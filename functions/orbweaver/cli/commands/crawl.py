@@ -63,6 +63,8 @@ class RunState:
     # crawl's stack or store.
     before: str = ""
     option: str = ""
+    # Ends the further worker processes, whose memory the export can use.
+    release: Callable[[], None] = lambda: None
 
 
 def checked(plan: CrawlSpec, around: CliContext) -> Crawl:
@@ -154,6 +156,7 @@ def _on_store(
             async with opening as ports:
                 keep_made()
                 session = store_session(ports, works=True, others=others, left_in_work=left or {})
+                running.release = further.release
                 return await _crawl(session, asked.plan, asked.arguments, around, display, running)
 
         return asyncio.run(go())
@@ -279,6 +282,7 @@ async def _crawl(
         running.state = await session.pause(begun.id)
         raise
     running.state = view.crawl.state
+    running.release()
     # An import at the top of this module would delay the first request.
     from orbweaver.cli import crawl_end
 
