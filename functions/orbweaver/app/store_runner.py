@@ -36,6 +36,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orbweaver.adapters.local.heap import use_one_heap
 from orbweaver.adapters.local.logs import logging_to_stderr
 from orbweaver.adapters.sqlite.messages import QueueName, Sharing
 from orbweaver.adapters.sqlite.processes import StoreProcesses
@@ -292,6 +293,7 @@ async def running(
     ports: StorePorts, further: FurtherProcesses | None = None
 ) -> AsyncIterator[StoreRunner]:
     """Run a worker in this process and in further processes while the block runs."""
+    use_one_heap()
     processes = StoreProcesses(ports.folder)
     with processes.taking_part(ports.proxies.mark) as own:
         ports.held_by(own)

@@ -27,7 +27,7 @@ from orbweaver.model.version import NEWER
 
 BUSY_S = 30.0
 PAGE_BYTES = 4096
-CACHE_KB = 64 * 1024
+CACHE_KB = 16 * 1024
 # Size at which the write-ahead log is copied into the file. A page with several writes is copied
 # once.
 CHECKPOINT_PAGES = 32_768
