@@ -1,7 +1,7 @@
 """Define the keys of a definition: the type of each value, and the part of a plan that it sets.
 
 Item rules are `[[items]]`, with `[items.fields]`. A field is a table, or a text as its short form.
-The text is a CSS selector or, if the rule has a `source`, a path in the structured data.
+The text is a CSS selector or, if the rule has a `source`, a path in the data.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from orbweaver.model.url_rules import UrlRule
 PATH = "path"
 _PLACES = (
     ValueSource.CSS,
+    ValueSource.JSON,
     ValueSource.JSONLD,
     ValueSource.MICRODATA,
     ValueSource.OPENGRAPH,
@@ -125,7 +126,7 @@ def _rule(value: Mapping[str, Any], path: str, problems: Problems) -> ItemRule:
     if "source" in parts:
         word, _, of = parts.pop("source").partition(":")
         if word not in _SOURCES:
-            fix = 'give "jsonld:Product", "microdata:Product", "og" or "meta"'
+            fix = 'give "json", "jsonld:Product", "microdata:Product", "og" or "meta"'
             problems.append((f"{path}.source", f"{shown(value['source'])} does not fit: {fix}"))
         source = _SOURCES.get(word, ValueSource.CSS)
     if "extractor" in parts:
@@ -156,8 +157,8 @@ def _field(name: str, value: object, path: str, source: ValueSource, problems: P
     elif given and given != [PATH]:
         source = ValueSource(given[0])
     elif source is not ValueSource.CSS:
-        # In a rule for structured data, the default path of a field is the field's name.
-        parts.setdefault("where", name)
+        # In a rule for data, the default path of a field is the field's name.
+        parts.setdefault("where", f"$.{name}" if source is ValueSource.JSON else name)
     return Field(name=name, source=source, **parts)
 
 

@@ -20,11 +20,11 @@ from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.item import Item
-from orbweaver.model.item_rules import ItemRule, columns_of
+from orbweaver.model.item_rules import ItemRule, ValueSource, columns_of
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.url import host_of
-from orbweaver.parsing.sniffing import HTML_TYPES
+from orbweaver.parsing.sniffing import HTML_TYPES, declared_in, is_json
 from orbweaver.worker.page_reading import PageReading, ReaderBusy, ReadingJob
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ class RuleTrial:
         if isinstance(read, str):
             return TriedPage(rules=names, why=read)
         if read.items is None:
-            return TriedPage(rules=names, why=read.why or "the page redirects elsewhere")
+            return TriedPage(
+                rules=names, why=read.unfit or read.why or "the page redirects elsewhere"
+            )
         return TriedPage(rules=names, items=read.items)
 
     async def coverage(self, crawl: Crawl, rules: tuple[ItemRule, ...]) -> Coverage:
@@ -147,6 +149,10 @@ def _covered(rule: ItemRule, pages: list[TriedPage]) -> RuleCoverage:
     )
 
 
+def _declared(record: PageRecord) -> str:
+    return declared_in({"content-type": record.content_type or ""})
+
+
 class StoredReader:
     """Parses stored pages of crawls again."""
 
@@ -167,19 +173,25 @@ class StoredReader:
 
         With `texts`, the main text is also extracted.
         """
-        if (record.content_type or "").partition(";")[0].strip().lower() not in HTML_TYPES:
+        of_json = any(rule.source is ValueSource.JSON for rule in items)
+        if not of_json and _declared(record) not in HTML_TYPES:
             return NO_PAGE
         stored = await read_stored(self._files, record, PagePart.BODY)
         if isinstance(stored, Missing):
             return f"its body {stored}"
         headers = {"content-type": record.content_type or ""}
         answer = Response(status=record.status or 200, headers=headers, body=stored.body())
+        json_body = of_json and is_json(headers, answer.body or b"")
+        if not json_body and _declared(record) not in HTML_TYPES:
+            return NO_PAGE
         job = ReadingJob(
             url=record.url,
             at_ms=record.fetched_at,
             answer=answer,
+            html=not json_body,
+            json=json_body,
             tracking=crawl.removed_parameters,
-            items=items,
+            items=tuple(one for one in items if (one.source is ValueSource.JSON) is json_body),
             keeping=Keeping(bodies=Bodies.OFF, texts=texts, redacted=crawl.redacted),
             obey_nofollow=crawl.obey_nofollow,
         )

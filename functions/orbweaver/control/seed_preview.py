@@ -33,12 +33,12 @@ from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_patterns import first_match
 from orbweaver.model.url_rules import combined_rule, deciding
 from orbweaver.model.user_agent import identity_of
-from orbweaver.parsing.sniffing import HTML_TYPES
 from orbweaver.politeness.host_schedule import delay_of
 from orbweaver.politeness.pacer import HostRequests, Pacer
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
-from orbweaver.worker.page_reading import PageReading, ReaderBusy, job_of
+from orbweaver.worker.page_outcome import page_types
+from orbweaver.worker.page_reading import PageReading, ReaderBusy, job_of, wants_json
 
 if TYPE_CHECKING:
     from orbweaver.model.ports import Clock, Fetcher
@@ -218,7 +218,7 @@ class SeedPreviewer:
                 headers=identity.headers,
                 direct=not crawl.proxied,
                 trust=identity.trust,
-                accept=HTML_TYPES,
+                accept=page_types(crawl, target.url),
                 body_bytes_max=BODY_BYTES_MAX,
                 total_s=self._settings.fetching.fetch_total_s,
                 named=named,
@@ -226,7 +226,12 @@ class SeedPreviewer:
             )
         )
         await pacer.release(if_late=True)
-        verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
+        verdict = answers.judge(
+            answer,
+            attempt=1,
+            now_ms=self._clock.now_ms(),
+            json=wants_json(crawl, target.url),
+        )
         if isinstance(verdict, answers.Retry) and verdict.block:
             await self._health.back_off(host, verdict.retry_after_s, at_ms)
         if not isinstance(answer, Response):
@@ -246,7 +251,12 @@ class SeedPreviewer:
     async def _page(
         self, crawl: Crawl, target: Target, answer: Response
     ) -> PageReading | _Onward | _NoPage:
-        verdict = answers.judge(answer, attempt=1, now_ms=self._clock.now_ms())
+        verdict = answers.judge(
+            answer,
+            attempt=1,
+            now_ms=self._clock.now_ms(),
+            json=wants_json(crawl, target.url),
+        )
         match verdict:
             case answers.Redirect(location=location):
                 return _Onward(location=location)
@@ -275,8 +285,12 @@ class SeedPreviewer:
         read = await self._reader.read(job, host, now_ms + WAIT_MS)
         if isinstance(read, ReaderBusy):
             return _NoPage("too many pages are being read just now: try again")
+        if isinstance(read, PageReading) and read.unfit is not None:
+            return _NoPage(read.unfit, Reason.JSON_INVALID)
         if not isinstance(read, PageReading) or read.page is None:
             return _NoPage(f"it takes too much to be read: {read.why}", Reason.COSTLY)
+        if read.json:
+            return read
         kept_out = answers.page_or_block(verdict, answer, len(read.page.links))
         if isinstance(kept_out, answers.End):
             return _NoPage(f"it keeps crawlers out: {kept_out.error}", kept_out.reason)

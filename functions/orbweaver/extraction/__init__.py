@@ -10,6 +10,8 @@ budget limits the work per page.
     css          runs CSS selectors in linear time
     locate       finds the raw values of a field
     json_ld      reads JSON-LD objects, microdata and meta elements
+    json_document  decodes JSON responses within limits
+    json_path    evaluates JSONPath on decoded JSON
     regex        matches regular expressions within a text
     convert      converts raw values to a field's type: numbers, prices, dates
     currencies   maps currency symbols and codes

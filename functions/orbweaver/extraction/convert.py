@@ -25,7 +25,7 @@ from typing import assert_never
 
 from orbweaver.extraction import currencies
 from orbweaver.model.item import Scalar
-from orbweaver.model.item_rules import OBJECTS, VALUE_CHARS_MAX, Field, ValueKind
+from orbweaver.model.item_rules import OBJECTS, VALUE_CHARS_MAX, Field, ValueKind, ValueSource
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
 
 SHOWN_CHARS_MAX = 80
@@ -101,6 +101,8 @@ class UnfitValue(ValueError):
     """A value does not fit its field's type. The message contains the value."""
 
 
+# Sources of data, not of texts for people.
+_DATA = OBJECTS | {ValueSource.JSON}
 # A decimal number as in JSON-LD.
 _DATA_NUMBER = re.compile(r"\d+\.\d+")
 
@@ -228,7 +230,7 @@ def _price(field: Field, raw: Scalar, beside: str | None) -> ConvertedValue:
         code = found.code or known or field.currency
         points = ".," if code in currencies.THOUSANDTHS else ""
         decimal = field.decimal
-        if decimal is None and field.source in OBJECTS and _DATA_NUMBER.fullmatch(text):
+        if decimal is None and field.source in _DATA and _DATA_NUMBER.fullmatch(text):
             decimal = "."  # in data, a point is always the decimal mark (schema.org/price)
         value = value_of(number[0], decimal=decimal, points=points)
         value = -value if is_negative(text, number.start()) else value

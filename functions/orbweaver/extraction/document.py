@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.extraction import json_ld as structured
-from orbweaver.extraction.convert import Base
+from orbweaver.extraction.convert import Base, UnfitValue
 from orbweaver.extraction.css import Extent, found, weight_of
 from orbweaver.extraction.json_ld import JsonLdObjects
-from orbweaver.extraction.work_budget import UNITS_MAX, WRITTEN_A_UNIT, TooMuchError, WorkBudget
+from orbweaver.extraction.work_budget import (
+    CALL_UNITS,
+    OBJECT_UNITS,
+    UNITS_MAX,
+    WRITTEN_A_UNIT,
+    TooMuchError,
+    WorkBudget,
+)
 from orbweaver.model.url import resolved
 from orbweaver.parsing.html_scan import text_of
 
@@ -21,16 +29,33 @@ if TYPE_CHECKING:
 # Elements whose content is text without markup.
 _PLAIN = frozenset({"title", "script", "style", "textarea"})
 _JSON_LD = "application/ld+json"
+_VALUES = "values that paths find"
 _NODES = "to look through, in elements that lie in each other or beside each other"
 
 
+@dataclass(frozen=True, slots=True)
+class JsonBody:
+    """The decoded body of a JSON response."""
+
+    data: Any
+
+
 class Document:
-    """A page with its URL, tree and structured data. A budget limits the work (`work_budget`)."""
+    """A page with its URL, tree and structured data. A budget limits the work (`work_budget`).
+
+    A JSON response has its data in `body`, and its page is empty.
+    """
 
     def __init__(
-        self, page: Page, url: str, tracking: frozenset[str], units_max: int = UNITS_MAX
+        self,
+        page: Page,
+        url: str,
+        tracking: frozenset[str],
+        units_max: int = UNITS_MAX,
+        body: JsonBody | None = None,
     ) -> None:
         self.page = page
+        self.body = body
         self.url = url
         self.work = WorkBudget(units_max, tried=units_max < UNITS_MAX)
         # Number of items that were omitted because of their size or number.
@@ -52,6 +77,8 @@ class Document:
     @cached_property
     def base(self) -> Base:
         """Base URL of relative references: the first `base` with `href`, else the page."""
+        if self.body is not None:
+            return Base(url=self.url, tracking=self._tracking)
         node = self.tree.css_first("base[href]")
         reference = None if node is None else node.attributes.get("href")
         url = resolved(reference, self.url, tracking=frozenset()) if reference else None
@@ -79,6 +106,19 @@ class Document:
     @cached_property
     def metas(self) -> dict[str, list[str]]:
         return structured.metas(self.tree)
+
+    def values_at(self, path: str, within: Any) -> list[Any]:
+        """Return the values that a JSONPath finds in a part of the body. Raises UnfitValue."""
+        # Only crawls with rules for JSON need this import.
+        from orbweaver.extraction.json_path import JsonPathError, values_at
+
+        self.work.spend(CALL_UNITS, _VALUES)
+        try:
+            found = values_at(path, within)
+        except JsonPathError as error:
+            raise UnfitValue(str(error)) from error
+        self.work.spend(len(found) * OBJECT_UNITS, _VALUES)
+        return found
 
     def text(self, node: LexborNode) -> str:
         """Return the visible text of a node with single spaces."""

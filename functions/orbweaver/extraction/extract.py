@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.extraction.convert import ConvertedValue, UnfitValue, read
-from orbweaver.extraction.document import Document
+from orbweaver.extraction.document import Document, JsonBody
 from orbweaver.extraction.locate import Spot, located, objects_of
 from orbweaver.extraction.regex import found_in
 from orbweaver.extraction.work_budget import UNITS_MAX, VALUE_UNITS, TooMuchError
@@ -69,7 +69,8 @@ def extract(
     custom: Mapping[str, Extractor] | None = None,
 ) -> tuple[Item, ...]:
     """Return all items on a page fetched from `url`. `custom` contains user functions by name."""
-    return items_by(rules_for(rules, url), page, url, tracking=tracking, custom=custom)
+    matching = rules_about(rules, url, json=False)
+    return items_by(matching, page, url, tracking=tracking, custom=custom)
 
 
 def items_by(
@@ -91,15 +92,16 @@ def items_and_cuts(
     tracking: frozenset[str] = TRACKING_PARAMETERS,
     custom: Mapping[str, Extractor] | None = None,
     units_max: int = UNITS_MAX,
+    body: JsonBody | None = None,
 ) -> tuple[tuple[Item, ...], Cuts]:
     """Return the items of a page, and numbers of omitted items and unread data.
 
-    `custom` contains user functions by name. Raises HeavyError if `units_max` is a reduced budget
-    that the page exceeds.
+    `custom` contains user functions by name. `body` is the data of a JSON response. Raises
+    HeavyError if `units_max` is a reduced budget that the page exceeds.
     """
     if not matching:
         return (), ()
-    document = Document(page, url, tracking, units_max)
+    document = Document(page, url, tracking, units_max, body)
     items = tuple(
         _items_within_size(document, matching, _NO_EXTRACTORS if custom is None else custom)
     )
@@ -127,6 +129,13 @@ def rules_for(rules: tuple[ItemRule, ...], url: str) -> tuple[ItemRule, ...]:
         return ()
     return tuple(
         rules[place] for place in matching_indexes(tuple(rule.match for rule in rules), url)
+    )
+
+
+def rules_about(rules: tuple[ItemRule, ...], url: str, *, json: bool) -> tuple[ItemRule, ...]:
+    """Return the rules that match a URL and read its kind of response: JSON or a page."""
+    return tuple(
+        rule for rule in rules_for(rules, url) if (rule.source is ValueSource.JSON) is json
     )
 
 
@@ -167,7 +176,9 @@ def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) 
 def _rule_place(rule: ItemRule) -> str:
     if rule.extractor is not None:
         return f"extractor {rule.extractor}"
-    return f"css {rule.each!a}" if rule.each is not None else f"{rule.source}:{rule.of}"
+    if rule.each is not None:
+        return f"{rule.source} {rule.each!a}"
+    return f"{rule.source}:{rule.of}"
 
 
 def invalid(rule: ItemRule, place: int, *problems: str) -> Item:
@@ -186,6 +197,9 @@ def _find_spots(document: Document, rule: ItemRule, custom: Mapping[str, Extract
     if rule.extractor is not None:
         things = _call_extractor(document, rule.extractor, custom)
         return [Spot(thing=thing, source=ValueSource.CUSTOM) for thing in things]
+    if rule.source is ValueSource.JSON and document.body is not None:
+        values = document.values_at(rule.each or "$", document.body.data)
+        return [Spot(thing=value, source=rule.source) for value in values]
     if rule.source in OBJECTS:
         objects = objects_of(document, rule.source).with_type(rule.of)
         return [Spot(thing=thing, source=rule.source) for thing in objects]

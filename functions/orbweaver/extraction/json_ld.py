@@ -199,7 +199,7 @@ def json_ld(scripts: Iterable[str], work: WorkBudget | None = None) -> JsonLdObj
             break
         try:  # a malformed script does not affect others
             root = _parse_script(text)
-            nodes += _count_nodes(root, NODES_MAX - nodes)
+            nodes += count_nodes(root, NODES_MAX - nodes, NODES_MAX)
         except RecursionError:
             found.cut += 1
             found.problems.append(f"JSON-LD script {place + 1} is nested too deeply")
@@ -242,16 +242,20 @@ def _unwrap(text: str) -> str:
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 
-def _count_nodes(root: Any, nodes_max: int) -> int:
-    """Count objects and lists. Raises ValueError if they are too many or nested too deeply."""
+def count_nodes(root: Any, left: int, nodes_max: int) -> int:
+    """Count objects and lists.
+
+    Raises ValueError if more than `left` of `nodes_max` are found, or if they are nested too
+    deeply.
+    """
     todo, nodes = [(root, 1)], 0
     while todo:
         one, depth = todo.pop()
         if not isinstance(one, dict | list):
             continue
         nodes += 1
-        if nodes > nodes_max:
-            raise ValueError(f"more than {NODES_MAX:,} objects and lists")
+        if nodes > left:
+            raise ValueError(f"more than {nodes_max:,} objects and lists")
         if depth > DEPTH_MAX:
             raise ValueError(f"nested more than {DEPTH_MAX} deep")
         todo += [(inner, depth + 1) for inner in (one.values() if isinstance(one, dict) else one)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,11 +31,11 @@ _HUNDREDTHS = re.compile(r"(\d)\s*+<sup(?:\s[^<>]*+)?>\s*+(\d\d)\s*+</sup>(?!\d)
 class Spot:
     """Where to look for one item: a node, or an object of JSON-LD, microdata or an extractor.
 
-    Without both, the whole page is searched.
+    In a JSON response, `thing` is any value. Without node and thing, the whole page is searched.
     """
 
     node: LexborNode | None = None
-    thing: Mapping[str, Any] | None = None
+    thing: Any = None
     source: ValueSource = ValueSource.CSS
 
 
@@ -51,6 +52,8 @@ def located(document: Document, field: Field, spot: Spot) -> Iterator[tuple[Scal
             yield from ((value, beside) for value in document.metas.get(name, ()))
         case ValueSource.META:
             yield from ((value, None) for value in document.metas.get(field.where.lower(), ()))
+        case ValueSource.JSON:
+            yield from ((value, None) for value in _json_values(document, field, spot))
         case ValueSource.CUSTOM:
             yield from ((value, None) for value in _extractor_values(field, spot))
 
@@ -140,6 +143,20 @@ def _currency(holder: Any) -> str | None:
     said = holder.get(CURRENCY_KEY) if isinstance(holder, Mapping) else None
     first = next(iter(_as_list(said)), None)
     return first if isinstance(first, str) else None
+
+
+def _json_values(document: Document, field: Field, spot: Spot) -> Iterator[Scalar]:
+    for one in document.values_at(field.where or "$", spot.thing):
+        if field.take is ValueTake.RAW:
+            yield json.dumps(one, ensure_ascii=False, separators=(",", ":"))
+            continue
+        for value in one if isinstance(one, list) else (one,):
+            if isinstance(value, dict | list):
+                kind = "an object" if isinstance(value, dict) else "a list in a list"
+                fix = 'lead the path to its values, or give take = "raw" for all of it as JSON'
+                raise UnfitValue(f"{field.where} finds {kind}: {fix}")
+            if value is not None:
+                yield value
 
 
 def _extractor_values(field: Field, spot: Spot) -> Iterator[Scalar]:

@@ -85,19 +85,33 @@ def _problems_of_rule(rule: ItemRule) -> Iterator[tuple[str, str]]:
     if not RULE_NAME.fullmatch(rule.name):
         fits = "a letter, then up to 39 of a-z, 0-9 and underscore"
         yield ".name", f"{rule.name[:60]!r} does not fit, a table is called so: give {fits}"
-    if rule.each is not None and (error := problem_of_selector(rule.each)):
+    if rule.each is not None and (error := _problem_of_each(rule)):
         yield ".each", error
-    if rule.each is not None and rule.source is not ValueSource.CSS:
+    if rule.each is not None and rule.source not in (ValueSource.CSS, ValueSource.JSON):
         yield ".each", "source and extractor say what the items are: give one of them"
     if rule.extractor is not None and not FUNCTION_NAME.fullmatch(rule.extractor):
         yield ".extractor", f"{rule.extractor[:60]!r} is no name of a function: give one of yours"
     if rule.source in OBJECTS and not rule.of:
         yield ".source", f'of which type? Give one, like "{rule.source}:Product"'
+    if rule.source is ValueSource.JSON and rule.of:
+        yield ".source", '"json" has no types: give "json", and each for the path to the items'
     if not 0 <= rule.least <= ITEMS_MAX:
         yield ".least", f"{rule.least} does not fit: give 0 to {ITEMS_MAX:,}"
     elif rule.least != 1 and rule.each is None and rule.source not in MANY:
         yield ".least", "the rule finds one item a page: give each, or leave it out"
     yield from _problems_of_fields(rule)
+
+
+def _problem_of_each(rule: ItemRule) -> str | None:
+    each = rule.each or ""
+    return problem_of_path(each) if rule.source is ValueSource.JSON else problem_of_selector(each)
+
+
+def problem_of_path(path: str) -> str | None:
+    # The library is slow to import, and most definitions have no path.
+    from orbweaver.extraction.json_path import problem_of
+
+    return problem_of(path)
 
 
 def _problems_of_fields(rule: ItemRule) -> Iterator[tuple[str, str]]:
@@ -120,15 +134,13 @@ def _problems_of_fields(rule: ItemRule) -> Iterator[tuple[str, str]]:
 
 
 def _problems_of_field(one: Field, rule: ItemRule) -> Iterator[tuple[str, str]]:
-    if one.source is ValueSource.CSS:
-        if one.where and (error := problem_of_selector(one.where)):
-            yield ".css", error
-        elif not one.where and rule.each is None:
-            yield "", 'where is it? Give css, jsonld, microdata, og or meta, like css = "h1"'
-    elif not one.where or len(one.where) > PATH_CHARS_MAX or not one.where.isprintable():
-        fix = f"give 1 to {PATH_CHARS_MAX} printable characters"
-        yield f".{one.source}", f"{one.where[:60]!r} does not fit: {fix}"
-    if one.source is not ValueSource.CSS and (one.attribute or one.take is not ValueTake.TEXT):
+    if (one.source is ValueSource.JSON) is not (rule.source is ValueSource.JSON):
+        fix = "give the field a place that its rule can read"
+        yield "", f'a rule with source = "json" reads only JSON, and no other rule does: {fix}'
+        return
+    yield from _problems_of_place(one, rule)
+    takes = {ValueTake.TEXT} | ({ValueTake.RAW} if one.source is ValueSource.JSON else set())
+    if one.source is not ValueSource.CSS and (one.attribute or one.take not in takes):
         yield "", "attribute and take are about nodes: give css, or leave them out"
     elif one.attribute is not None and one.take is not ValueTake.TEXT:
         yield "", "attribute and take say the same thing: give one of them"
@@ -137,6 +149,20 @@ def _problems_of_field(one: Field, rule: ItemRule) -> Iterator[tuple[str, str]]:
     if one.regex is not None and (error := problem_of_regex(one.regex)):
         yield ".regex", error
     yield from _problems_of_type(one)
+
+
+def _problems_of_place(one: Field, rule: ItemRule) -> Iterator[tuple[str, str]]:
+    if one.source is ValueSource.CSS:
+        if one.where and (error := problem_of_selector(one.where)):
+            yield ".css", error
+        elif not one.where and rule.each is None:
+            yield "", 'where is it? Give css, jsonld, microdata, og or meta, like css = "h1"'
+    elif one.source is ValueSource.JSON:
+        if error := problem_of_path(one.where):
+            yield ".json", error
+    elif not one.where or len(one.where) > PATH_CHARS_MAX or not one.where.isprintable():
+        fix = f"give 1 to {PATH_CHARS_MAX} printable characters"
+        yield f".{one.source}", f"{one.where[:60]!r} does not fit: {fix}"
 
 
 # Keys that apply only to certain types of fields.

@@ -16,7 +16,7 @@ from orbweaver.model.backoff import TOO_MANY_REQUESTS, transient_status
 from orbweaver.model.http_exchange import Failure, Response, location_of
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.value import value
-from orbweaver.parsing.sniffing import HTML_TYPES, declared_in, kind_of
+from orbweaver.parsing.sniffing import HTML_TYPES, declared_in, is_json, kind_of
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 NO_CONTENT = frozenset({204, 205})
@@ -72,14 +72,15 @@ def judge(
     now_ms: int,
     conditional: bool = False,
     any_type: bool = False,
+    json: bool = False,
     others_kept: bool = False,
     status_only: bool = False,
 ) -> Verdict:
     """Decide what to do with the result of a request. `attempt` counts from 1.
 
     `conditional`: the request had a condition. `any_type`: bodies of any type are read, not only
-    pages. `others_kept`: bodies of other types count as fetched. `status_only`: responses
-    have no body.
+    pages. `json`: JSON is read, too. `others_kept`: bodies of other types count as fetched.
+    `status_only`: responses have no body.
     """
     if conditional and isinstance(answer, Response) and answer.status == NOT_MODIFIED:
         return End(outcome=Outcome.UNCHANGED, reason=Reason.NOT_MODIFIED)
@@ -91,6 +92,7 @@ def judge(
         ok = End(outcome=Outcome.FETCHED, reason=Reason.OK)
         verdict = ok if rule is None else _blocked_end(rule)
     else:
+        any_type = any_type or (json and is_json(answer.headers, answer.body or b""))
         verdict = _judge_response(answer, now_ms, any_type=any_type, others_kept=others_kept)
     if isinstance(verdict, Retry) and not verdict.block:
         return exhausted(verdict, attempt) or verdict

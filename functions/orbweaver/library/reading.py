@@ -110,12 +110,15 @@ def extract(
     A rule applies if its `match` is found in the URL. An invalid item has its mistakes in
     `problems`. Raises ValueError with all mistakes of the rules.
     """
-    from orbweaver.extraction.extract import rules_for
+    from orbweaver.extraction.extract import rules_about
     from orbweaver.library.page_budget import read_within_budget
+    from orbweaver.parsing.sniffing import is_json
     from orbweaver.worker.page_reading import items_of
 
     job = _job(body, url, content_type)
-    job = replace(job, items=rules_for(_rules(rules), job.url))
+    wanted, is_data = _rules(rules), is_json(job.answer.headers, job.body)
+    found = rules_about(wanted, job.url, json=is_data)
+    job = replace(job, items=found, html=not is_data, json=is_data)
     if not job.items:
         return ()
     return _unless_fault(lambda: items_of(job, read_within_budget(job)), job.url) or ()

@@ -17,6 +17,7 @@ class ValueSource(StrEnum):
     """Source of an item or value on a page."""
 
     CSS = "css"
+    JSON = "json"
     JSONLD = "jsonld"
     MICRODATA = "microdata"
     OPENGRAPH = "og"
@@ -96,7 +97,8 @@ class Field:
 class ItemRule:
     """Extraction rule for pages whose URL contains `match`.
 
-    `source` and `of` locate items without selectors. `extractor` names a function of the user. A
+    `source` and `of` locate items without selectors. A rule whose source is JSON applies to JSON
+    responses only, and its `each` is a JSONPath. `extractor` names a function of the user. A
     page with fewer items than `least` has a problem.
     """
 

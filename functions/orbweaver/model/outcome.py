@@ -147,6 +147,9 @@ class Reason(StrEnum):
     )
     REDIRECT_LIMIT = _failed("redirect_limit", "ten redirects in a row, or a redirect to itself")
     SITEMAP_INVALID = _failed("sitemap_invalid", "it was expected to be a sitemap and is not")
+    JSON_INVALID = _failed(
+        "json_invalid", "a rule expects JSON, and the body is not JSON, or too large or too deep"
+    )
     FORBIDDEN = _failed("forbidden", "401, 403 or 407")
     HTTP_CLIENT_ERROR = _failed(
         "http_client_error",

@@ -40,7 +40,7 @@ _XLINK = "xlink:href"
 # Maximum number of ancestors of a title that are searched for an `svg` element.
 _TITLE_PARENTS = 64
 _NOFOLLOW = {"nofollow", "none"}
-_NOINDEX = {"noindex", "none"}
+NOINDEX = {"noindex", "none"}
 
 _Attributes: TypeAlias = dict[str, str | None]
 
@@ -210,7 +210,7 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
         h1=count_h1(ready.html),
         charset=ready.charset,
         nofollow=nofollow,
-        noindex=not _NOINDEX.isdisjoint(wishes),
+        noindex=not NOINDEX.isdisjoint(wishes),
         links=kept,
         links_cut=links.cut,
         links_nofollow=len(found.withdrawn),

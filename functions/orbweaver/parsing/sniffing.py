@@ -19,6 +19,10 @@ ANY_TYPE = "*/*"
 UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*"})
 VAGUE = UNKNOWN | {BINARY, TEXT}
 
+_JSON_TYPES = frozenset({"application/json", "text/json", "application/x-json"})
+# Types that some servers give to JSON.
+_LOOSE_TYPES = VAGUE | {"text/javascript", "application/javascript"}
+
 _ANY = rb"[\x00-\xff]"
 _SIGNATURES = (
     (rb"%PDF-", "application/pdf"),
@@ -59,6 +63,7 @@ _NO_TEXT = frozenset({*range(9), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)})
 _OF_TEXT = bytes(set(range(256)) - _NO_TEXT)
 _TAG = re.compile(rb"<[!/?a-zA-Z]")
 _PLAIN = (b"%PDF-", b"\xff\xd8\xff")  # formats whose beginning consists of text characters
+_JSON_SPACES = b" \t\r\n\xef\xbb\xbf"
 _UTF_8_MARK, _UTF_16_MARKS = b"\xef\xbb\xbf", (b"\xfe\xff", b"\xff\xfe")
 
 
@@ -86,6 +91,14 @@ def kind_of(headers: Mapping[str, str], head: bytes) -> str:
     if declared == BINARY and (final or saved):
         return BINARY
     return _sniff_undeclared(head, scriptable=not final and not saved)
+
+
+def is_json(headers: Mapping[str, str], body: bytes) -> bool:
+    """Return True if a body is declared as JSON, or begins like JSON and has a vague type."""
+    kind = kind_of(headers, body)
+    if kind in _JSON_TYPES or kind.endswith("+json"):
+        return True
+    return kind in _LOOSE_TYPES and body[:HEAD_BYTES].lstrip(_JSON_SPACES)[:1] in (b"{", b"[")
 
 
 def declared_in(headers: Mapping[str, str]) -> str:

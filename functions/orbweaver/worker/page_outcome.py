@@ -26,8 +26,11 @@ from orbweaver.model.url import Bounds, canonicalize, resolved
 from orbweaver.model.value import value
 from orbweaver.parsing.page import Page
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
-from orbweaver.worker.page_reading import PageReading
+from orbweaver.worker.page_reading import PageReading, wants_json
 
+# Servers that have both forms of a page return JSON. All types are read, because many servers
+# declare JSON as another type.
+_JSON_TYPES = frozenset({"application/json", ANY_TYPE})
 _ALL_TYPES = HTML_TYPES | {ANY_TYPE}
 RELOADS_MAX = 2  # limit for a URL that redirects to itself and sets a cookie
 
@@ -44,6 +47,10 @@ class Answered(NamedTuple):
     @property
     def page(self) -> Page | None:
         return None if self.reading is None else self.reading.page
+
+    @property
+    def is_json(self) -> bool:
+        return self.reading is not None and self.reading.json
 
 
 @value
@@ -95,10 +102,12 @@ def asks_by_head(crawl: Crawl, target: Target) -> bool:
     return crawl.status_only and target.kind is TargetKind.PAGE and target.attempt == 1
 
 
-def page_types(crawl: Crawl) -> frozenset[str]:
+def page_types(crawl: Crawl, url: str) -> frozenset[str]:
     """Return the media types of bodies to read."""
     if crawl.status_only:
         return frozenset()
+    if wants_json(crawl, url):
+        return _JSON_TYPES
     return _ALL_TYPES if crawl.bodies is Bodies.ALL else HTML_TYPES
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from orbweaver.extraction.work_budget import HeavyError
@@ -21,17 +22,30 @@ from orbweaver.model.auth import Login, login_of_page
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.cuts import Cuts, joined
 from orbweaver.model.item import Item
+from orbweaver.model.item_rules import ValueSource
 from orbweaver.model.url import TRACKING_PARAMETERS
 from orbweaver.model.value import value
 from orbweaver.parsing.html_scan import TAG_BYTES_MIN, TREE_BYTES_MAX, TREE_TAGS_MAX
 from orbweaver.parsing.main_text import plain_words
 from orbweaver.parsing.markup import is_rewritten
-from orbweaver.parsing.page import LINKS_MAX, Page, Prepared, as_utf8, parsing, prepare
+from orbweaver.parsing.page import (
+    LINKS_MAX,
+    NOINDEX,
+    Page,
+    Prepared,
+    as_utf8,
+    parsing,
+    prepare,
+    without_content,
+)
 from orbweaver.parsing.pii_redaction import redact
+from orbweaver.parsing.robots_tag import wishes_of
+from orbweaver.parsing.sniffing import is_json
 from orbweaver.parsing.soft_404 import is_missing
 from orbweaver.parsing.text_digest import text_runs
 
 if TYPE_CHECKING:
+    from orbweaver.extraction.document import JsonBody
     from orbweaver.extraction.extract import Extractor
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.http_exchange import Response
@@ -52,12 +66,16 @@ class ReadingStage(StrEnum):
 
 @value
 class ReadingJob:
-    """A response with a body, and the parts of it that its crawl wants. `html`: it is a page."""
+    """A response with a body, and the parts of it that its crawl wants.
+
+    `html`: it is a page. `json`: it is JSON that the crawl's rules read.
+    """
 
     url: str
     at_ms: int
     answer: Response
     html: bool = True
+    json: bool = False
     links_max: int = LINKS_MAX
     tracking: frozenset[str] = TRACKING_PARAMETERS
     agent: str = ""
@@ -99,6 +117,9 @@ class PageReading:
     why: str | None = None
     # True if the page asks for the crawl's login again.
     lost: bool = False
+    # True if the response is JSON. `unfit` is the reason if it cannot be read.
+    json: bool = False
+    unfit: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,19 +154,21 @@ def job_of(  # noqa: PLR0913 - facts of a response and settings of its crawl
     `agent` is the product token of the robot that sent the request.
     """
     items: tuple[ItemRule, ...] = ()
+    json = html and wants_json(crawl, url) and is_json(answer.headers, answer.body or b"")
     if crawl.items and html:
         # Most crawls have no items, so cold starts skip this import.
-        from orbweaver.extraction.extract import rules_for
+        from orbweaver.extraction.extract import rules_about
 
-        items = rules_for(crawl.items, url)
+        items = rules_about(crawl.items, url, json=json)
     login: Login | None = None
-    if crawl.auth and html:
+    if crawl.auth and html and not json:
         login = login_of_page(crawl.auth, url, answer.body or b"")
     return ReadingJob(
         url=url,
         at_ms=at_ms,
         answer=answer,
-        html=html,
+        html=html and not json,
+        json=json,
         links_max=links_max,
         tracking=crawl.removed_parameters,
         agent=agent,
@@ -159,6 +182,15 @@ def job_of(  # noqa: PLR0913 - facts of a response and settings of its crawl
         apart=apart,
         login=login,
     )
+
+
+def wants_json(crawl: Crawl, url: str) -> bool:
+    """Return True if a rule of the crawl reads JSON at a URL."""
+    if not any(rule.source is ValueSource.JSON for rule in crawl.items):
+        return False
+    from orbweaver.extraction.extract import rules_about
+
+    return bool(rules_about(crawl.items, url, json=True))
 
 
 def read(
@@ -186,6 +218,9 @@ def stages(
     Yields None between slices of a page's links. Raises HeavyError if items need more than
     `units_max` units of work.
     """
+    if job.json:
+        yield from _json_stages(job, units_max)
+        return
     if not job.html:
         kept, cut = _kept(job, None)
         yield PageReading(kept=kept, cut=cut)
@@ -213,6 +248,31 @@ def stages(
         # The original page is digested, because stored text may be redacted or absent.
         found = replace(found, digest=_digest(job.url, page))
     yield found
+
+
+def _json_stages(job: ReadingJob, units_max: int | None) -> Iterator[PageReading]:
+    """Read a JSON response. Its page is empty: it has no title, text or links of its own."""
+    # Only crawls with rules for JSON need these imports.
+    from orbweaver.extraction.document import JsonBody
+    from orbweaver.extraction.json_document import UnfitJson, decoded
+
+    try:
+        body = JsonBody(decoded(job.body, truncated=job.answer.truncated))
+    except UnfitJson as error:
+        yield PageReading(json=True, unfit=str(error))
+        return
+    wishes = wishes_of(job.answer.headers.get("x-robots-tag", ""))
+    page = replace(without_content(), noindex=not NOINDEX.isdisjoint(wishes), cut=())
+    found = PageReading(page=page, json=True)
+    if job.noindex_skipped and page.noindex:
+        yield found
+        return
+    if job.items:
+        yield replace(found, left=ReadingStage.ITEMS)
+        items, cut = _items(job, page, None, units_max, body)
+        found = replace(found, items=items, cut=cut)
+    kept, cut = _kept(job, None)
+    yield replace(found, kept=kept, cut=joined(found.cut, cut))
 
 
 def light_stages(job: ReadingJob) -> Iterator[PageReading | None]:
@@ -261,7 +321,8 @@ def items_of(job: ReadingJob, found: Read) -> tuple[Item, ...]:
         return found.items
     from orbweaver.extraction.extract import invalid
 
-    why = (None if isinstance(found, ReaderBusy) else found.why) or "the page was not read"
+    unfit = found.unfit if isinstance(found, PageReading) else None
+    why = (None if isinstance(found, ReaderBusy) else found.why) or unfit or "the page was not read"
     return tuple(invalid(rule, 0, why) for rule in job.items)
 
 
@@ -303,7 +364,11 @@ def _is_lost(job: ReadingJob, page: Page, units_max: int | None) -> bool:
 
 
 def _items(
-    job: ReadingJob, page: Page, extractors: Mapping[str, Extractor] | None, units_max: int | None
+    job: ReadingJob,
+    page: Page,
+    extractors: Mapping[str, Extractor] | None,
+    units_max: int | None,
+    body: JsonBody | None = None,
 ) -> tuple[tuple[Item, ...], Cuts]:
     from orbweaver.extraction.extract import items_and_cuts
     from orbweaver.extraction.work_budget import UNITS_MAX
@@ -315,6 +380,7 @@ def _items(
         tracking=job.tracking,
         custom=extractors,
         units_max=units_max or UNITS_MAX,
+        body=body,
     )
     if kinds := job.keeping.redacted:
         items = tuple(redacted_item(item, kinds) for item in items)
@@ -369,6 +435,8 @@ LIGHT_UNITS = 500_000
 # can take more than 100 ms, so the separate process extracts it. Ordinary trees are as long as the
 # page. On 101 such pages, the check took 2.9 % of the time of reading.
 FLAT_TAGS_MAX, INFLATED_CHARS_MIN = 300, 4 * TREE_BYTES_MAX
+# Limit of the bytes of a JSON response, times the number of its paths that visit many values.
+JSON_BYTES_MAX = 512 * 1024
 # Limit of a body that is stored without being parsed.
 OTHER_BYTES_MAX = 6 * 1024 * 1024
 
@@ -376,6 +444,8 @@ OTHER_BYTES_MAX = 6 * 1024 * 1024
 def is_light(job: ReadingJob) -> bool:
     """Return True if reading a response blocks the event loop for at most 100 ms."""
     keeping, body = job.keeping, job.body
+    if job.json:
+        return len(body) * _weight(job) <= JSON_BYTES_MAX
     if not job.html:
         return len(body) <= (SMALL_BYTES_MAX if keeping.redacted else OTHER_BYTES_MAX)
     # User-defined extractors are never light.
@@ -392,6 +462,16 @@ def is_light(job: ReadingJob) -> bool:
     if len(body) > bytes_max:
         return False
     return len(body) <= tags_max * TAG_BYTES_MIN or body.count(b"<") <= tags_max
+
+
+def _weight(job: ReadingJob) -> float:
+    """Return how often the paths of a job's rules visit each value of a JSON response, or inf."""
+    from orbweaver.extraction.json_path import is_linear, is_singular
+
+    paths = [rule.each or "$" for rule in job.items]
+    paths += [field.where for rule in job.items for field in rule.fields]
+    visiting = [path for path in paths if not is_singular(path)]
+    return 1 + len(visiting) if all(map(is_linear, visiting)) else inf
 
 
 def needs_tree(job: ReadingJob) -> bool:

@@ -46,7 +46,7 @@ from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.pack_context import PackContext, page_record
 from orbweaver.worker.page_links import with_page_links
 from orbweaver.worker.page_outcome import Answered, UrlEnd, outcome_of
-from orbweaver.worker.page_reading import Costly, PageReading, Read, ReaderBusy, job_of
+from orbweaver.worker.page_reading import Costly, PageReading, Read, ReaderBusy, job_of, wants_json
 from orbweaver.worker.shutdown import to_its_end
 from orbweaver.worker.sitemap_handling import Sitemaps
 
@@ -108,6 +108,7 @@ class ResponseHandler:
             now_ms=self._clock.now_ms(),
             conditional=condition_of(context.crawl, target, before) is not None,
             any_type=target.kind is TargetKind.SITEMAP,
+            json=wants_json(context.crawl, target.url),
             others_kept=context.crawl.bodies is Bodies.ALL,
             status_only=context.crawl.status_only,
         )
@@ -166,7 +167,9 @@ class ResponseHandler:
         verdict, reading = _as_read(verdict, answer, read)
         given = Answered(answer, verdict, reading)
         page = given.page
-        if page is None or page.refresh is not None or not isinstance(verdict, answers.Read):
+        # JSON has no scripts.
+        unrendered = page is None or page.refresh is not None or given.is_json
+        if page is None or unrendered or not isinstance(verdict, answers.Read):
             return given
         if self._render_lane is not None and renders(context.crawl):
             sent = await self._render_lane.route_after_fetch(context.crawl, target, page, answer)
@@ -343,7 +346,11 @@ def _as_read(
     if isinstance(read, Costly):
         end = answers.End(outcome=Outcome.FAILED, reason=Reason.COSTLY, error=read.why)
         return end, None
-    if isinstance(verdict, answers.Read) and read.page is not None:
+    if read.unfit is not None:
+        return answers.End(
+            outcome=Outcome.FAILED, reason=Reason.JSON_INVALID, error=read.unfit
+        ), None
+    if isinstance(verdict, answers.Read) and read.page is not None and not read.json:
         verdict = answers.page_or_block(verdict, answer, len(read.page.links))
     return verdict, read
 

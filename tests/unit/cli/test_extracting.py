@@ -68,6 +68,32 @@ def test_json_output_has_line_per_item(stage: Stage) -> None:
     assert rows[0]["url"] == "https://example.com/books/1/"
 
 
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        (b'{"books": [{"title": "One"}]}', 0, '    title  "One"\n'),
+        (b'{"books": [{"title": ', 1, "    !      not JSON: Expecting value (character 21)\n"),
+        (b"<h1>", 1, "no rule matches https://example.com/books/1/: the rules are books"),
+    ],
+)
+def test_saved_json_is_extracted_by_rules_for_json(
+    stage: Stage, body: bytes, code: int, said: str
+) -> None:
+    (stage.folder / "page.json").write_bytes(body)
+    (stage.folder / "crawl.toml").write_text(
+        """seeds = ["https://example.com/"]
+[[items]]
+name = "books"
+match = '/books/'
+source = "json"
+each = "$.books[*]"
+fields = { title = "$.title" }
+"""
+    )
+    assert stage.run("extract page.json --url https://example.com/books/1/") == code
+    assert said in stage.said
+
+
 def test_url_is_requested_after_robots_txt_with_redirects(stage: Stage) -> None:
     stage.answers[f"{SITE}/robots.txt"] = Response(status=404, headers={}, body=None)
     stage.answers[f"{SITE}/old"] = Response(status=301, headers={"location": "/books/1"}, body=None)

@@ -101,3 +101,43 @@ async def test_import_error_of_extractor_gives_invalid_items(
 def test_deployed_extractors_of_missing_module_are_empty_mapping() -> None:
     broken: Any = custom_extractors.deployed("there_is_no_such_module")
     assert (len(broken), [*broken], "books" in broken) == (0, [], True)
+
+
+async def test_json_responses_give_items_and_reasons() -> None:
+    rules = (
+        ItemRule(
+            name="books",
+            match="/books/",
+            source=ValueSource.JSON,
+            each="$.books[*]",
+            fields=(Field(name="title", source=ValueSource.JSON, where="$.title"),),
+        ),
+        ItemRule(name="pages", match="/books/", fields=(Field(name="title", where="h1"),)),
+    )
+    kind = "application/json"
+    stage = Stage()
+    answers = {
+        "/books/1": answer(200, b'{"books": [{"title": "One"}, {"title": 2}]}', content_type=kind),
+        "/books/2": answer(200, b'{"books": [', content_type=kind),
+        "/books/3": answer(200, b"<h1>Three</h1><a href=/d>", content_type="text/html"),
+        "/d": answer(200, b"{}", content_type=kind),
+    }
+    for path, response in answers.items():
+        stage.web.put(f"{SITE}{path}", response)
+    crawl = replace(CRAWL, items=rules)
+    urls = [f"{SITE}{path}" for path in answers if path != "/d"]
+    assert await stage.deliver(stage.begin(crawl, *urls)) == []
+    await stage.drain()
+    found = {
+        record.url.removeprefix(SITE): (
+            f"{record.outcome}.{record.reason}",
+            [(item.table, item.fields["title"]) for item in record.extracted],
+        )
+        for record in stage.world.pages.values()
+    }
+    assert found == {
+        "/books/1": ("fetched.ok", [("books", "One"), ("books", "2")]),
+        "/books/2": ("failed.json_invalid", []),
+        "/books/3": ("fetched.ok", [("pages", "Three")]),
+        "/d": ("skipped.content_type", []),
+    }

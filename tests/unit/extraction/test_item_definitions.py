@@ -21,7 +21,12 @@ from tests.unit.extraction.extracting import URL, rule
         ({"each": "li >"}, "items[0].each", "'li >' is not a CSS selector: give one"),
         ({"each": ":is(a b c)"}, "items[0].each", "':is(a b c)' has a selector of several parts"),
         ({"each": " ".join("abcdefghijklmnopqrstuvwxyz")}, "items[0].each", "'a b c d"),
-        ({"source": "json"}, "items[0].source", "'json' does not fit: give \"jsonld:Product\""),
+        ({"source": "xml"}, "items[0].source", '\'xml\' does not fit: give "json", "jsonld:'),
+        (
+            {"source": "json:a", "fields": {"a": "$"}},
+            "items[0].source",
+            '"json" has no types: give',
+        ),
         ({"source": "jsonld"}, "items[0].source", 'of which type? Give one, like "jsonld:Product"'),
         ({"source": "og", "each": "p"}, "items[0].each", "source and extractor say what the items"),
         ({"source": "og", "extractor": "f"}, "items[0].source", "extractor says what the items"),
@@ -40,6 +45,32 @@ from tests.unit.extraction.extracting import URL, rule
 def test_invalid_rule_is_named_with_key_and_fix(keys: dict[str, Any], path: str, said: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         rule(**keys)
+    found = {problem.path: problem.text for problem in caught.value.problems}
+    assert [*found] == [path]
+    assert found[path].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("keys", "path", "said"),
+    [
+        ({"each": "li"}, "items[0].each", "'li' is not a JSONPath: give one from $, like '$.li'"),
+        ({"each": "$.a["}, "items[0].each", "'$.a[' is not a JSONPath: unexpected end of query"),
+        ({"each": "$.a | $.b"}, "items[0].each", "'$.a | $.b' is not a JSONPath"),
+        ({"fields": {"a": "title"}}, "items[0].fields.a.json", "'title' is not a JSONPath"),
+        ({"fields": {"a": {"css": "h1"}}}, "items[0].fields.a", 'a rule with source = "json"'),
+        (
+            {"fields": {"a": {"json": "$", "take": "html"}}},
+            "items[0].fields.a",
+            "attribute and take are about nodes",
+        ),
+        ({"source": "og", "fields": {"a": {"json": "$"}}}, "items[0].fields.a", "a rule with"),
+    ],
+)
+def test_invalid_json_rule_is_named_with_key_and_fix(
+    keys: dict[str, Any], path: str, said: str
+) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        rule(**{"source": "json", "fields": {"a": "$.a"}} | keys)
     found = {problem.path: problem.text for problem in caught.value.problems}
     assert [*found] == [path]
     assert found[path].startswith(said)

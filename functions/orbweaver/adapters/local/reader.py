@@ -252,7 +252,9 @@ class Child:
 
     async def serve(self, job: ReadingJob) -> ReadingEnd | None:
         """Send a page to the child and wait for the results. Return None if the child died."""
-        self.reading = PageReading(left=ReadingStage.LINKS if job.html else ReadingStage.KEEPING)
+        self.reading = PageReading(
+            left=ReadingStage.LINKS if job.html or job.json else ReadingStage.KEEPING
+        )
         loop = asyncio.get_running_loop()
         bare = replace(job.answer, body=None, headers=dict(job.answer.headers))
         try:

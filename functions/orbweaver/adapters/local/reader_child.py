@@ -143,6 +143,8 @@ def _prepare(job: ReadingJob) -> None:
     """Import the modules that a page needs, so that its budget does not pay for them."""
     if job.items:
         importlib.import_module("orbweaver.extraction.extract")
+    if job.json:
+        importlib.import_module("jsonpath")
     if job.keeping.texts:
         importlib.import_module("html_to_markdown")
 

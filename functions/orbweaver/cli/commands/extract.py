@@ -24,7 +24,7 @@ from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import DEFINITION
 from orbweaver.cli.exit_codes import FAILED, NO_PAGE, OK, REFUSED, PageError, UsageError
 from orbweaver.cli.ruling import ruling_of
-from orbweaver.extraction.extract import ItemRule, rules_for
+from orbweaver.extraction.extract import ItemRule, rules_about
 from orbweaver.fetching.response_verdict import Read, Redirect, judge
 from orbweaver.frontier.stored_content import Keeping
 from orbweaver.model.crawl import Crawl
@@ -36,10 +36,11 @@ from orbweaver.model.ports import Fetcher
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.model.user_agent import identity_of
-from orbweaver.parsing.sniffing import HTML_TYPES
+from orbweaver.parsing.sniffing import is_json
 from orbweaver.politeness.robots_cache import RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
-from orbweaver.worker.page_reading import ReadingJob, items_of
+from orbweaver.worker.page_outcome import page_types
+from orbweaver.worker.page_reading import ReadingJob, items_of, wants_json
 
 REDIRECTS_MAX = 5
 WAIT_MS = 60_000
@@ -55,6 +56,14 @@ class FetchedPage:
     body: bytes
     content_type: str | None = None
 
+    @property
+    def headers(self) -> dict[str, str]:
+        return {} if self.content_type is None else {"content-type": self.content_type}
+
+    @property
+    def is_json(self) -> bool:
+        return is_json(self.headers, self.body)
+
 
 async def extract(arguments: Namespace, around: CliContext) -> int:
     if arguments.config == DEFINITION and not (around.folder / DEFINITION).exists():
@@ -68,7 +77,7 @@ async def extract(arguments: Namespace, around: CliContext) -> int:
         raise UsageError(f"{arguments.config} has no item rules: {fix}")
     module = module_of(arguments.extractor, around, crawl.items)
     got = await _got(arguments, around, crawl)
-    rules = rules_for(crawl.items, got.url)
+    rules = rules_about(crawl.items, got.url, json=got.is_json)
     items = await _items(got, rules, crawl, module)
     rows = (asdict(item) for item in items)
     bodies = ({"url": got.url, "rule": row.pop("table"), **row} for row in rows)
@@ -83,11 +92,12 @@ async def _items(
     from orbweaver.adapters.local.clock import SystemClock
     from orbweaver.adapters.local.reader import BudgetReader
 
-    headers = {} if got.content_type is None else {"content-type": got.content_type}
     job = ReadingJob(
         url=got.url,
         at_ms=0,
-        answer=Response(status=200, headers=headers, body=got.body),
+        answer=Response(status=200, headers=got.headers, body=got.body),
+        html=not (reads_json := got.is_json and wants_json(crawl, got.url)),
+        json=reads_json,
         tracking=crawl.removed_parameters,
         items=rules,
         keeping=Keeping(bodies=Bodies.OFF),
@@ -128,13 +138,15 @@ async def _fetched(url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher)
             headers=identity.headers,
             direct=not crawl.proxied,
             trust=identity.trust,
-            accept=HTML_TYPES,
+            accept=page_types(crawl, url),
             body_bytes_max=settings.fetching.body_bytes_max,
             total_s=settings.fetching.fetch_total_s,
             named=named,
         )
         response = await fetcher.fetch(request)
-        verdict = judge(response, attempt=1, now_ms=around.clock.now_ms())
+        verdict = judge(
+            response, attempt=1, now_ms=around.clock.now_ms(), json=wants_json(crawl, url)
+        )
         match verdict:
             case Read(body=body):
                 headers = response.headers if isinstance(response, Response) else {}
