@@ -28,7 +28,7 @@ REASONS = {
     "an AWS account": 14,
     "the AWS command line": 7,
     "a package index": 4,  # tests/e2e/test_wheel.py runs three of them.
-    "a server of yours": 3,
+    "a server of yours": 5,
     "a site with a login": 3,
     "a Docker engine": 3,
     "an answer at the terminal": 1,

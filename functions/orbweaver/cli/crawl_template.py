@@ -32,6 +32,14 @@ _LISTS = """\
 # fields = { username = "me", password = "env:WIKI_PASSWORD" }  # e.g.
 # check = { selector = "a.logout" }  # e.g.
 
+# APIs that are crawled page by page; see docs/json-apis.md. Rules in [[items]] with source = "json"
+# extract their items. `orbweaver extract URL --config crawl.toml` shows the next page, too.
+# [[api]]  # e.g.
+# url = "https://example.com/api/articles?limit=100"  # e.g.
+# links = "$.results[*].url"  # e.g.
+# pages = 1000  # e.g.
+# paging = { by = "cursor", path = "$.next", parameter = "cursor" }  # e.g.
+
 # Rules for URLs that match a regular expression. For each of these keys the first matching rule
 # that sets it decides: depth (instead of limits.depth), priority, delay, window, follow (whether to
 # follow links of the page), record.

@@ -6,6 +6,7 @@ This package validates the requests of users, and changes crawls through ports.
     spec_checks        validation of a plan and its seeds, and the crawl made from it
     definition         plans from and to definitions
     definition_keys    keys of definitions, and their item rules
+    definition_api     the key `api`: APIs that are crawled page by page
     definition_auth    logins in definitions
     definition_values  values of definitions
     definition_lines   definitions as TOML, line numbers of keys

@@ -75,7 +75,7 @@ _ORDER = (
     ),
     "notify",
 )
-_LISTS = ("auth", "rules", "items")
+_LISTS = ("auth", "api", "rules", "items")
 
 
 def _settings() -> Iterator[Setting]:

@@ -112,7 +112,8 @@ def check(
     If `now_ms` is given, a schedule whose last time has passed is a problem.
     """
     paths = {problem.path for problem in known}
-    if paths & {"", "seeds", SEEDS_FILE, "sitemaps"} and not (plan.seeds or plan.sitemap_urls):
+    sources = plan.seeds or plan.sitemap_urls or plan.apis
+    if paths & {"", "seeds", SEEDS_FILE, "sitemaps", "api"} and not sources:
         paths.add("seeds")  # there are some that could not be read
     found = (
         DefinitionProblem(PATHS.get(error.field, error.field), str(error))

@@ -273,6 +273,9 @@ def parts_of(
             parts[key.part] = key.codec.read(one)
         except UnfitSetting as error:
             problems.append((f"{path}.{name}", f"{shown(one)} does not fit: {error}"))
+        except UnfitWithin as error:
+            parts[key.part] = error.rest
+            problems += [(f"{path}.{name}{at}", said) for at, said in error.problems]
     return parts
 
 

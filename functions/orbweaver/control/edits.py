@@ -15,7 +15,7 @@ from typing import Any
 from orbweaver.control.crawl_spec import SEEDS_FILE, SETTINGS, CrawlSpec
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, check, given_in, read
 from orbweaver.control.definition_keys import BY_PATH
-from orbweaver.control.spec_checks import tracking_of
+from orbweaver.control.spec_checks import apis_of, tracking_of
 from orbweaver.control.webhook import webhook_of
 from orbweaver.model.auth import keeps_cookies
 from orbweaver.model.auth_checks import with_origins
@@ -112,7 +112,11 @@ def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:
         if part in _SEEDS:
             # A retry has its own seeds, so the seeds of the definition are ignored.
             urls = {canonicalize(url, tracking=crawl.removed_parameters) for url in given}
+            if part == "seeds":
+                urls |= {api.url for api in crawl.apis}
             return crawl.retry_of is not None or urls == set(getattr(crawl, part))
+        if part == "apis":
+            given = apis_of(plan, crawl.tracking)
         if part == "host_headers":
             return origins_of(given, crawl.seeds) == crawl.host_headers
         if part == "auth":

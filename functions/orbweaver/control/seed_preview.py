@@ -218,7 +218,7 @@ class SeedPreviewer:
                 headers=identity.headers,
                 direct=not crawl.proxied,
                 trust=identity.trust,
-                accept=page_types(crawl, target.url),
+                accept=page_types(crawl, target),
                 body_bytes_max=BODY_BYTES_MAX,
                 total_s=self._settings.fetching.fetch_total_s,
                 named=named,

@@ -15,6 +15,7 @@ from orbweaver.control.webhook import webhook_of
 from orbweaver.diagnostics.url_changes import suggest_url
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
+from orbweaver.model.api_source import ApiSource
 from orbweaver.model.auth import OriginAuth, keeps_cookies
 from orbweaver.model.auth_checks import problems_of_auth, selectors_of, with_origins
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, first_hosts, run_id
@@ -77,6 +78,7 @@ def crawl_of(plan: CrawlSpec, now_ms: int) -> Crawl:
         "name": name,
         "seeds": seeds,
         "sitemap_urls": sitemap_urls,
+        "apis": apis_of(plan, tracking),
         "pages_max": plan.pages_max or PAGES_MAX_DEFAULT,
         "concurrency": concurrency,
         "host_headers": _host_headers(plan, seeds),
@@ -143,7 +145,7 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
     if not patterns:
         for text in problems_between(plan.include, plan.exclude):
             yield PlanError("include", text)
-    rules = (*problems_of_rules(plan.rules), *_of_items(plan))
+    rules = (*problems_of_rules(plan.rules), *_of_items(plan), *_of_apis(plan))
     for part, text in (*rules, *problems_of_rendering(plan.render_rules)):
         yield PlanError(part, text)
     if plan.screenshots and (plan.redacted or plan.bodies is Bodies.OFF):
@@ -176,6 +178,14 @@ def _of_items(plan: CrawlSpec) -> Iterable[tuple[str, str]]:
     from orbweaver.extraction.rules import problems_of
 
     return problems_of(plan.items)
+
+
+def _of_apis(plan: CrawlSpec) -> Iterable[tuple[str, str]]:
+    if not plan.apis:
+        return ()
+    from orbweaver.control.definition_api import problems_of
+
+    return problems_of(plan.apis, plan.items)
 
 
 def _of_auth(plan: CrawlSpec) -> Iterator[PlanError]:
@@ -260,9 +270,16 @@ def references_of(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the seeds of a plan and its sitemaps. Raises ValueError for an invalid URL.
 
-    A seed that names an XML file counts as a sitemap, unless the crawl stores all files.
+    The first pages of APIs are seeds. A seed that names an XML file counts as a sitemap, unless the
+    crawl stores all files.
     """
-    return _references(plan.seeds, plan.sitemap_urls, tracking, plan.bodies is Bodies.ALL)
+    given = (*plan.seeds, *(api.url for api in plan.apis))
+    return _references(given, plan.sitemap_urls, tracking, plan.bodies is Bodies.ALL)
+
+
+def apis_of(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> tuple[ApiSource, ...]:
+    """Return the APIs of a plan with canonical URLs. Raises ValueError for an invalid URL."""
+    return tuple(replace(one, url=_canonical_of(one.url, tracking)) for one in plan.apis)
 
 
 # Cached, because a command calls this several times, and a list can have 200,000 URLs.
@@ -316,7 +333,7 @@ def _of_parameters(plan: CrawlSpec) -> Iterator[tuple[str, str]]:
 
 
 def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterator[tuple[str, str]]:
-    count = len(plan.seeds) + len(plan.sitemap_urls)
+    count = len(plan.seeds) + len(plan.sitemap_urls) + len(plan.apis)
     if not count:
         yield "seeds", "there is no seed: give at least one URL"
     elif count > SEEDS_MAX:
@@ -330,6 +347,11 @@ def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterato
             for reference in getattr(plan, part)
             if (problem := problem_of(reference, tracking)) is not None
         ]
+        problems += [
+            (f"api[{place}].url", problem)
+            for place, api in enumerate(plan.apis)
+            if (problem := problem_of(api.url, tracking)) is not None
+        ]
         yield from problems[:PROBLEMS_MAX]
         if len(problems) > PROBLEMS_MAX:
             yield "seeds", f"{len(problems) - PROBLEMS_MAX:,} more cannot be crawled"
@@ -337,7 +359,8 @@ def _of_references(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> Iterato
 
 def valid_seeds(plan: CrawlSpec, tracking: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """Return the canonical seeds and sitemaps of a plan. None: at least one URL is invalid."""
-    if any(map(_USER.match, (*plan.seeds, *plan.sitemap_urls))):
+    urls = (*plan.seeds, *plan.sitemap_urls, *(api.url for api in plan.apis))
+    if any(map(_USER.match, urls)):
         return None
     try:
         seeds, sitemaps = references_of(plan, tracking)

@@ -15,6 +15,7 @@ from orbweaver.diagnostics.host_status import why_blocked
 from orbweaver.diagnostics.refusal_report import NEEDED
 from orbweaver.diagnostics.rule_texts import (
     moment,
+    paging_words,
     rules_words,
     scope_rule,
     span,
@@ -27,6 +28,7 @@ from orbweaver.frontier.admission import in_scope
 from orbweaver.frontier.claims import StoredClaim
 from orbweaver.frontier.crawler_traps import trap_reason
 from orbweaver.frontier.resumption import requested_again
+from orbweaver.model.api_source import api_at
 from orbweaver.model.auth import auth_for
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.crawl import DAY_S, Crawl, State, Stop
@@ -222,6 +224,8 @@ def _statements(facts: Facts, url: str, url_status: UrlStatus) -> Iterator[tuple
     trapped = trap_reason(url, facts.bounds)
     looks = f"looks like one: {trap_rule(trapped, facts.bounds)}" if trapped else "none"
     yield "trap", f"{looks} (a seed may)" if trapped and url in facts.crawl.references else looks
+    if facts.crawl.apis and (api := api_at(facts.crawl.apis, url)) is not None:
+        yield "api", f"a page of {api.url}: {paging_words(api)}"
     yield "robots", robots_of(facts, url)[1]
     yield from _asked(facts, url)
     yield from _origin(facts, url)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
+from typing import assert_never
 
 from orbweaver.frontier.admission import prefixes
 from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed, verdict
+from orbweaver.model.api_source import ApiSource, PagingBy
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.named_origins import (
@@ -47,6 +49,26 @@ def trap_rule(refusal: Refusal, bounds: Bounds = DEFAULT_BOUNDS) -> str | None:
                 f" {bounds.repeats_max} times"
             )
     return None
+
+
+def paging_words(api: ApiSource) -> str:
+    """Describe how the next page of an API is found."""
+    paging = api.paging
+    if paging is None:
+        return "one page"
+    match paging.by:
+        case PagingBy.CURSOR:
+            words = f"the cursor at {paging.path} is {paging.parameter} of the next page"
+        case PagingBy.NEXT:
+            words = f"the next page is at {paging.path}"
+        case PagingBy.LINK:
+            words = 'the next page is in the header Link, rel="next"'
+        case PagingBy.PAGE | PagingBy.OFFSET:
+            until = f"the total at {paging.total}" if paging.total else "an empty page"
+            words = f"{paging.parameter} grows by {paging.step or 1} until {until}"
+        case _:
+            assert_never(paging.by)
+    return f"{words}, while {paging.more} is true" if paging.more else words
 
 
 def scope_rule(crawl: Crawl, url: str, page: str) -> str:

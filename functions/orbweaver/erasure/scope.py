@@ -196,6 +196,7 @@ def definition_left(crawl: Crawl, scope: ErasureScope) -> Crawl:
         "seeds": seeds,
         "seed_depths": depths,
         "sitemap_urls": without(crawl.sitemap_urls, scope),
+        "apis": tuple(api for api in crawl.apis if not scope.reference(api.url)),
         "anchors": without(crawl.anchors, scope),
         "roots": without(crawl.roots, scope),
         "host_headers": tuple(

@@ -24,8 +24,9 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
     # An unchanged page comes without a body, so its links cannot be read.
     if before.links != 0 and target.depth < crawl.depth_max:
         return None
-    # The page's scripts may load resources that have changed.
-    if before.rendered or mode_of(crawl, target.url) is RenderMode.ALWAYS:
+    # An unchanged page of an API would not name the next page. The scripts of a page may load
+    # resources that have changed.
+    if target.api is not None or before.rendered or mode_of(crawl, target.url) is RenderMode.ALWAYS:
         return None
     # A run that retries failed URLs requests pages in full. So does a crawl that stores texts or
     # links, if the earlier record has none.

@@ -8,6 +8,7 @@ a group of similar URLs.
     messages        messages on the queues
     crawl_scope     whether a message's URL belongs to its crawl
     admission       whether a URL is claimed or requested, or why it is refused
+    api_paging      the page that follows a page of an API
     crawler_traps   sites that generate URLs without end
     erase_rule      URLs that a crawl must not request again after an erasure
     known_claims    claimed URLs of a host, as digests for other containers

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
 from orbweaver.frontier.crawler_traps import is_reordered_index, trap_reason
+from orbweaver.model.api_source import ApiSource, api_at, api_of
 from orbweaver.model.auth import leaves_session
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_rules import depth_limit, depth_limits
@@ -78,9 +79,17 @@ def admit_seed(crawl: Crawl, url: str, *, planned: bool = True) -> Target | Refu
     # A seed that was added to a running crawl allows requests to its own non-public server.
     left_out = admit_pattern(crawl, url, seed=True)
     local = None if planned else non_public_origin_of(url)
-    return left_out or apply_rule(
-        Target(url=url, depth=0, local=local), combined_rule(crawl.rules, url)
-    )
+    target = Target(url=url, depth=0, local=local)
+    if crawl.apis and planned and (api := _api_of_seed(crawl, url)) is not None:
+        target = replace(target, api=api.url, page=1)
+    return left_out or apply_rule(target, combined_rule(crawl.rules, url))
+
+
+def _api_of_seed(crawl: Crawl, url: str) -> ApiSource | None:
+    # A run that retries failed URLs has them as seeds, also later pages of an API.
+    if crawl.retry_of is not None:
+        return api_at(crawl.apis, url)
+    return api_of(crawl.apis, url)
 
 
 def admit_again(crawl: Crawl, url: str, depth: int) -> Target | Refusal:
@@ -104,6 +113,9 @@ def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS
     # A URL that was found as a link is treated as a link, and a redirect's target as a redirect.
     if target.kind is TargetKind.SITEMAP:
         return replace(target, attempt=1, failed=None, prior=None, first=0, counted=False)
+    if target.page > 1:
+        fresh = replace(target, attempt=1, failed=None, prior=None, counted=False)
+        return fresh if api_of(crawl.apis, target.api) is not None else None
     admitted: Target | Refusal = Refusal.SCOPE
     if target.referrer is None:
         admitted = admit_seed(crawl, target.url) if not target.bound else Refusal.SCOPE
@@ -190,6 +202,7 @@ def admit_redirect(
     target = replace(
         link_target(source, url, source.depth), hops=hops, root=root, bound=source.bound
     )
+    target = replace(target, api=source.api, page=source.page)
     return apply_rule(target, said)
 
 

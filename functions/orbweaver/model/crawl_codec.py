@@ -94,6 +94,18 @@ def _auth(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
     return tuple(_read(OriginAuth, one) for one in raw)
 
 
+def _apis(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
+    from orbweaver.model.api_source import ApiSource
+
+    return tuple(_read(ApiSource, one) for one in raw)
+
+
+def _paging(raw: dict[str, Any]) -> Any:
+    from orbweaver.model.api_source import Paging
+
+    return _read(Paging, raw)
+
+
 def _login(raw: dict[str, Any]) -> Any:
     from orbweaver.model.auth import Login
 
@@ -113,6 +125,8 @@ def _fields(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
+    "apis": _apis,
+    "paging": _paging,
     "auth": _auth,
     "login": _login,
     "check": _page_check,

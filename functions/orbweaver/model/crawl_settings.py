@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from orbweaver.model.amounts import NANO, duration_text, size_text
 
 if TYPE_CHECKING:
+    from orbweaver.model.api_source import ApiSource
     from orbweaver.model.auth import OriginAuth
     from orbweaver.model.http_exchange import Headers, HostHeaders
     from orbweaver.model.item_rules import ItemRule
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _Plain: TypeAlias = Literal["text", "texts", "number", "switch", "word", "headers", "pii_kinds"]
 _Amount: TypeAlias = Literal["milliseconds", "seconds", "bytes", "nanodollars"]
 _Rules: TypeAlias = Literal["url_rules", "item_rules", "render_rules"]
-ValueKind: TypeAlias = _Plain | _Amount | _Rules | Literal["host_headers", "auth"]
+ValueKind: TypeAlias = _Plain | _Amount | _Rules | Literal["host_headers", "auth", "apis"]
 # Formats the bounds of a setting, and values beyond them, for messages.
 WRITTEN: Mapping[str, Callable[[int], str]] = {
     "number": "{:,}".format,
@@ -369,6 +370,8 @@ class CrawlSettings:
         "header:NAME:SECRET or cookies:SECRET, where SECRET is env:NAME, file:PATH, secret:NAME "
         "or ssm:NAME; may be repeated",
     )
+    # APIs whose pages the crawl requests one after the other (model/api_source.py).
+    apis: tuple[ApiSource, ...] = Setting((), "api", "apis").as_field()
     # Settings for some URLs of the crawl, and extraction rules.
     rules: tuple[UrlRule, ...] = Setting((), "rules", "url_rules", editable=True).as_field()
     items: tuple[ItemRule, ...] = Setting((), "items", "item_rules", editable=True).as_field()

@@ -95,6 +95,9 @@ class Reason(StrEnum):
         "truncated", "the body was cut at body_bytes_max, or the server sent only a part (206)"
     )
     SITEMAP = _fetched("sitemap", "a sitemap was read")
+    PAGING = _fetched(
+        "paging", "a page of an API was read, but it names the next page in an unexpected form"
+    )
     NOINDEX = _fetched("noindex", "read, and it has noindex (--noindex skip: skipped)")
     REPEATED = _fetched(
         "repeated",
@@ -285,6 +288,16 @@ class Refusal(StrEnum):
     REDIRECTS = "redirects", "behind too many redirects", "ten redirects lead to it"
     ERASED = "erased", "erased", "it was erased (orbweaver forget), so it is not claimed again"
     CLOSED = "closed", "after the end", "the crawl had ended when a worker received the URL"
+    API_REPEATED = (
+        "api_repeated",
+        "page of an API again",
+        "an API names it as its next page, and it was requested already",
+    )
+    API_PAGES = (
+        "api_pages",
+        "beyond the pages of an API",
+        "the limit of pages of its API was reached (pages in [[api]])",
+    )
     # crawler traps: frontier/crawler_traps.py
     PATH_DEPTH = (
         "path_depth",

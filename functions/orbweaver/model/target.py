@@ -68,6 +68,9 @@ class Target:
     failed: str | None = None
     # Number of repeated requests because it redirects to itself and sets a cookie.
     reloads: int = 0
+    # For a page of an API: the API's URL, and the number of the page from 1 (model/api_source.py).
+    api: str | None = None
+    page: int = 0
     # Whether the URL ended in an earlier run, and this run has not requested it yet.
     again: bool = False
 
@@ -88,6 +91,8 @@ _EXTRAS = (
     ("failed", "failed", "a text"),
     ("reloads", "reloads", "a number from 0"),
     ("again", "again", "true or false"),
+    ("api", "api", "a URL"),
+    ("page", "page", "a number from 0"),
 )
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "a URL": lambda value: value is None or isinstance(value, str),

@@ -39,8 +39,8 @@ _LINKING = frozenset({"a", "area"})
 _XLINK = "xlink:href"
 # Maximum number of ancestors of a title that are searched for an `svg` element.
 _TITLE_PARENTS = 64
-_NOFOLLOW = {"nofollow", "none"}
-NOINDEX = {"noindex", "none"}
+NOFOLLOW_WISHES = {"nofollow", "none"}
+NOINDEX_WISHES = {"noindex", "none"}
 
 _Attributes: TypeAlias = dict[str, str | None]
 
@@ -198,7 +198,7 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
     leads = _redirect_target(onward, here, base, tracking) if onward else None
     _collect_refresh(found, onward)
     links = Links(base=base, charset=ready.charset, links_max=links_per_page_max, tracking=tracking)
-    nofollow = not _NOFOLLOW.isdisjoint(wishes)
+    nofollow = not NOFOLLOW_WISHES.isdisjoint(wishes)
     kept, link_rows, rows_cut = yield from _resolving(found, links, nofollow=nofollow)
     title, description = _single_line(found.title), _single_line(found.description)
     canonical, no_canonical = _canonical(found.canonical, base, tracking)
@@ -210,7 +210,7 @@ def parsing(  # noqa: PLR0913 - facts of the response and settings of the crawl
         h1=count_h1(ready.html),
         charset=ready.charset,
         nofollow=nofollow,
-        noindex=not NOINDEX.isdisjoint(wishes),
+        noindex=not NOINDEX_WISHES.isdisjoint(wishes),
         links=kept,
         links_cut=links.cut,
         links_nofollow=len(found.withdrawn),

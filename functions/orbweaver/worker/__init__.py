@@ -41,6 +41,7 @@ interfaces (ports) only. Each module calls only modules below it in this list.
     call_batching      tasks that share a request
     ports              interfaces that the parts of a worker share
     page_reading       read a page's bytes within limits
+    json_reading       read a JSON response, and the next page of an API
 
 Why a crawl does not move: control/progress/status.py reads its state, counters and queues,
 diagnostics/explainer.py a single URL; docs/protocol.md ("A crawl does not move") has the order to

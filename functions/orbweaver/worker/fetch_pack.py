@@ -375,7 +375,7 @@ class PackFetcher:
             direct=not crawl.proxied,
             trust=identity.trust,
             head=asks_by_head(crawl, target),
-            accept=SITEMAP_TYPES if sitemap else page_types(crawl, target.url),
+            accept=SITEMAP_TYPES if sitemap else page_types(crawl, target),
             body_bytes_max=room.most,
             room=room if crawl.bytes_max is not None else None,
             total_s=self._settings.fetching.fetch_total_s,

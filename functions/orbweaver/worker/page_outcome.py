@@ -52,6 +52,10 @@ class Answered(NamedTuple):
     def is_json(self) -> bool:
         return self.reading is not None and self.reading.json
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.answer.headers if isinstance(self.answer, Response) else {}
+
 
 @value
 class UrlEnd:
@@ -102,11 +106,11 @@ def asks_by_head(crawl: Crawl, target: Target) -> bool:
     return crawl.status_only and target.kind is TargetKind.PAGE and target.attempt == 1
 
 
-def page_types(crawl: Crawl, url: str) -> frozenset[str]:
+def page_types(crawl: Crawl, target: Target) -> frozenset[str]:
     """Return the media types of bodies to read."""
     if crawl.status_only:
         return frozenset()
-    if wants_json(crawl, url):
+    if target.api is not None or wants_json(crawl, target.url):
         return _JSON_TYPES
     return _ALL_TYPES if crawl.bodies is Bodies.ALL else HTML_TYPES
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from orbweaver.extraction.work_budget import HeavyError
@@ -26,20 +25,11 @@ from orbweaver.model.item_rules import ValueSource
 from orbweaver.model.url import TRACKING_PARAMETERS
 from orbweaver.model.value import value
 from orbweaver.parsing.html_scan import TAG_BYTES_MIN, TREE_BYTES_MAX, TREE_TAGS_MAX
+from orbweaver.parsing.links import Links
 from orbweaver.parsing.main_text import plain_words
 from orbweaver.parsing.markup import is_rewritten
-from orbweaver.parsing.page import (
-    LINKS_MAX,
-    NOINDEX,
-    Page,
-    Prepared,
-    as_utf8,
-    parsing,
-    prepare,
-    without_content,
-)
+from orbweaver.parsing.page import LINKS_MAX, Page, Prepared, as_utf8, parsing, prepare
 from orbweaver.parsing.pii_redaction import redact
-from orbweaver.parsing.robots_tag import wishes_of
 from orbweaver.parsing.sniffing import is_json
 from orbweaver.parsing.soft_404 import is_missing
 from orbweaver.parsing.text_digest import text_runs
@@ -47,6 +37,7 @@ from orbweaver.parsing.text_digest import text_runs
 if TYPE_CHECKING:
     from orbweaver.extraction.document import JsonBody
     from orbweaver.extraction.extract import Extractor
+    from orbweaver.model.api_source import ApiSource, PagingFacts
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.http_exchange import Response
     from orbweaver.model.item_rules import ItemRule
@@ -92,6 +83,8 @@ class ReadingJob:
     apart: bool = False
     # The crawl's login at this origin, if the page may ask for it again.
     login: Login | None = None
+    # The API of which the response is a page.
+    api: ApiSource | None = None
 
     @property
     def body(self) -> bytes:
@@ -120,6 +113,8 @@ class PageReading:
     # True if the response is JSON. `unfit` is the reason if it cannot be read.
     json: bool = False
     unfit: str | None = None
+    # Facts about the next page of an API.
+    paging: PagingFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,18 +143,25 @@ def job_of(  # noqa: PLR0913 - facts of a response and settings of its crawl
     links_max: int,
     digested: bool = False,
     apart: bool = False,
+    api: ApiSource | None = None,
+    page: int = 0,
 ) -> ReadingJob:
     """Return the job of reading a response: the parts that the crawl wants.
 
-    `agent` is the product token of the robot that sent the request.
+    `agent` is the product token of the robot that sent the request. `api` is the API of which the
+    response is a page, and `page` the page's number.
     """
     items: tuple[ItemRule, ...] = ()
-    json = html and wants_json(crawl, url) and is_json(answer.headers, answer.body or b"")
+    json = html and (
+        api is not None or (wants_json(crawl, url) and is_json(answer.headers, answer.body or b""))
+    )
     if crawl.items and html:
         # Most crawls have no items, so cold starts skip this import.
         from orbweaver.extraction.extract import rules_about
 
         items = rules_about(crawl.items, url, json=json)
+        if page > 1:  # the last page may be empty
+            items = tuple(replace(rule, least=0) for rule in items)
     login: Login | None = None
     if crawl.auth and html and not json:
         login = login_of_page(crawl.auth, url, answer.body or b"")
@@ -181,6 +183,7 @@ def job_of(  # noqa: PLR0913 - facts of a response and settings of its crawl
         digested=digested,
         apart=apart,
         login=login,
+        api=api,
     )
 
 
@@ -250,27 +253,28 @@ def stages(
     yield found
 
 
-def _json_stages(job: ReadingJob, units_max: int | None) -> Iterator[PageReading]:
-    """Read a JSON response. Its page is empty: it has no title, text or links of its own."""
-    # Only crawls with rules for JSON need these imports.
+def _json_stages(job: ReadingJob, units_max: int | None) -> Iterator[PageReading | None]:
+    # Only crawls that read JSON need these imports.
     from orbweaver.extraction.document import JsonBody
-    from orbweaver.extraction.json_document import UnfitJson, decoded
+    from orbweaver.extraction.json_document import UnfitJson
+    from orbweaver.extraction.json_path import JsonPathError
+    from orbweaver.worker.json_reading import reading_json
 
+    links = Links(base=job.url, charset="utf-8", links_max=job.links_max, tracking=job.tracking)
+    obeys = job.obey_nofollow
     try:
-        body = JsonBody(decoded(job.body, truncated=job.answer.truncated))
-    except UnfitJson as error:
+        got = yield from reading_json(job.answer, job.items, job.api, links, obey_nofollow=obeys)
+    except (UnfitJson, JsonPathError) as error:
         yield PageReading(json=True, unfit=str(error))
         return
-    wishes = wishes_of(job.answer.headers.get("x-robots-tag", ""))
-    page = replace(without_content(), noindex=not NOINDEX.isdisjoint(wishes), cut=())
-    found = PageReading(page=page, json=True)
-    if job.noindex_skipped and page.noindex:
+    found = PageReading(page=got.page, json=True, paging=got.paging, cut=got.page.cut)
+    if job.noindex_skipped and got.page.noindex:
         yield found
         return
     if job.items:
         yield replace(found, left=ReadingStage.ITEMS)
-        items, cut = _items(job, page, None, units_max, body)
-        found = replace(found, items=items, cut=cut)
+        items, cut = _items(job, got.page, None, units_max, JsonBody(got.data))
+        found = replace(found, items=items, cut=joined(found.cut, cut))
     kept, cut = _kept(job, None)
     yield replace(found, kept=kept, cut=joined(found.cut, cut))
 
@@ -435,8 +439,6 @@ LIGHT_UNITS = 500_000
 # can take more than 100 ms, so the separate process extracts it. Ordinary trees are as long as the
 # page. On 101 such pages, the check took 2.9 % of the time of reading.
 FLAT_TAGS_MAX, INFLATED_CHARS_MIN = 300, 4 * TREE_BYTES_MAX
-# Limit of the bytes of a JSON response, times the number of its paths that visit many values.
-JSON_BYTES_MAX = 512 * 1024
 # Limit of a body that is stored without being parsed.
 OTHER_BYTES_MAX = 6 * 1024 * 1024
 
@@ -445,7 +447,9 @@ def is_light(job: ReadingJob) -> bool:
     """Return True if reading a response blocks the event loop for at most 100 ms."""
     keeping, body = job.keeping, job.body
     if job.json:
-        return len(body) * _weight(job) <= JSON_BYTES_MAX
+        from orbweaver.worker.json_reading import is_light_json
+
+        return is_light_json(len(body), job.items, job.api)
     if not job.html:
         return len(body) <= (SMALL_BYTES_MAX if keeping.redacted else OTHER_BYTES_MAX)
     # User-defined extractors are never light.
@@ -462,16 +466,6 @@ def is_light(job: ReadingJob) -> bool:
     if len(body) > bytes_max:
         return False
     return len(body) <= tags_max * TAG_BYTES_MIN or body.count(b"<") <= tags_max
-
-
-def _weight(job: ReadingJob) -> float:
-    """Return how often the paths of a job's rules visit each value of a JSON response, or inf."""
-    from orbweaver.extraction.json_path import is_linear, is_singular
-
-    paths = [rule.each or "$" for rule in job.items]
-    paths += [field.where for rule in job.items for field in rule.fields]
-    visiting = [path for path in paths if not is_singular(path)]
-    return 1 + len(visiting) if all(map(is_linear, visiting)) else inf
 
 
 def needs_tree(job: ReadingJob) -> bool:

@@ -28,6 +28,7 @@ from orbweaver.frontier.admission import (
 from orbweaver.frontier.body_file import Kept, with_screenshot
 from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PageResult, Returning
 from orbweaver.frontier.stored_content import redacted
+from orbweaver.model.api_source import api_of
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
@@ -107,7 +108,7 @@ class ResponseHandler:
             attempt=target.attempt,
             now_ms=self._clock.now_ms(),
             conditional=condition_of(context.crawl, target, before) is not None,
-            any_type=target.kind is TargetKind.SITEMAP,
+            any_type=target.kind is TargetKind.SITEMAP or target.api is not None,
             json=wants_json(context.crawl, target.url),
             others_kept=context.crawl.bodies is Bodies.ALL,
             status_only=context.crawl.status_only,
@@ -148,6 +149,7 @@ class ResponseHandler:
             case answers.Read() as read:
                 return await self._sitemaps.read(context, target, read, given.answer, at_ms)
             case UrlEnd() as ended:
+                ended = _with_next_page(context, target, ended, given)
                 return await self._end(context, target, ended, given, at_ms)
 
     def _is_repeated(self, context: PackContext, target: Target, given: Answered) -> bool:
@@ -272,6 +274,8 @@ class ResponseHandler:
             links_max=settings.worker.links_per_page_max,
             digested=self._kinds.wants_digest(context.crawl, target.url),
             apart=context.suspected,
+            api=api_of(context.crawl.apis, target.api),
+            page=target.page,
         )
         until_ms = context.until_ms + round((settings.fetching.fetch_total_s + later_s) * 1000)
         return await self._reader.read(job, host, until_ms)
@@ -316,6 +320,21 @@ class ResponseHandler:
             await self._health.note_failure(host, probe=turn.probe)
         else:
             await self._health.note_answer(host, troubled=turn.troubled)
+
+
+def _with_next_page(context: PackContext, target: Target, ended: UrlEnd, given: Answered) -> UrlEnd:
+    """Add the next page of an API to the links of a page of it."""
+    api, facts = api_of(context.crawl.apis, target.api), given.reading and given.reading.paging
+    if api is None or not facts or ended.end.outcome is Outcome.FAILED:
+        return ended
+    # Only crawls of APIs need this import.
+    from orbweaver.frontier.api_paging import step_of
+
+    step = step_of(context.crawl, api, target, facts, given.headers, context.seen)
+    end = ended.end
+    if step.problem is not None:
+        end = replace(end, reason=Reason.PAGING, error=step.problem)
+    return replace(ended, end=end, found=(*ended.found, step.found))
 
 
 def _links(read: PageReading) -> int:

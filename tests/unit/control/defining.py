@@ -64,6 +64,21 @@ DOCUMENT: dict[str, Any] = {
             }
         },
     },
+    "api": [
+        {"url": f"{SEED}v1", "links": "$.u[*]", "pages": 5, "paging": {"by": "link"}},
+        {
+            "url": f"{SEED}v2",
+            "paging": {
+                "by": "offset",
+                "parameter": "from",
+                "start": 1,
+                "step": 10,
+                "total": "$.n",
+                "more": "$.more",
+            },
+        },
+        {"url": f"{SEED}v3", "paging": {"by": "cursor", "path": "$.c", "parameter": "c"}},
+    ],
     "rules": [
         {
             "match": "/a",

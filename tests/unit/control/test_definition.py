@@ -19,6 +19,7 @@ from orbweaver.control.definition_keys import KEYS, TABLES
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.extraction.extract import Field, ItemRule
 from orbweaver.model import crawl_codec
+from orbweaver.model.api_source import ApiSource, Paging, PagingBy
 from orbweaver.model.auth import Login, OriginAuth, PageCheck
 from orbweaver.model.crawl import DAY_S
 from orbweaver.model.crawl_settings import (
@@ -91,6 +92,16 @@ PLAN = CrawlSpec(
                 origins=("https://sso.example.net",),
             ),
         ),
+    ),
+    apis=(
+        ApiSource(url=f"{SEED}v1", links="$.u[*]", pages_max=5, paging=Paging(by=PagingBy.LINK)),
+        ApiSource(
+            url=f"{SEED}v2",
+            paging=Paging(
+                by=PagingBy.OFFSET, parameter="from", start=1, step=10, total="$.n", more="$.more"
+            ),
+        ),
+        ApiSource(url=f"{SEED}v3", paging=Paging(by=PagingBy.CURSOR, path="$.c", parameter="c")),
     ),
     rules=(
         UrlRule(

@@ -21,6 +21,7 @@ _ALLOWED = frozenset(
     {
         ("orbweaver.worker.page_reading", "PageReading"),
         ("orbweaver.worker.page_reading", "ReadingStage"),
+        ("orbweaver.model.api_source", "PagingFacts"),
         ("orbweaver.parsing.page", "Page"),
         ("orbweaver.parsing.link_rows", "LinkRows"),
         ("orbweaver.model.item", "Item"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 
@@ -25,8 +25,11 @@ from orbweaver.cli.crawl_options import DEFINITION
 from orbweaver.cli.exit_codes import FAILED, NO_PAGE, OK, REFUSED, PageError, UsageError
 from orbweaver.cli.ruling import ruling_of
 from orbweaver.extraction.extract import ItemRule, rules_about
-from orbweaver.fetching.response_verdict import Read, Redirect, judge
+from orbweaver.fetching import response_verdict as answers
+from orbweaver.fetching.response_verdict import judge
+from orbweaver.frontier.api_paging import step_of
 from orbweaver.frontier.stored_content import Keeping
+from orbweaver.model.api_source import ApiSource, api_at
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Request, Response
@@ -34,13 +37,14 @@ from orbweaver.model.item import Item
 from orbweaver.model.outcome import ANSWERED
 from orbweaver.model.ports import Fetcher
 from orbweaver.model.settings import Settings
+from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.model.user_agent import identity_of
 from orbweaver.parsing.sniffing import is_json
 from orbweaver.politeness.robots_cache import RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker.page_outcome import page_types
-from orbweaver.worker.page_reading import ReadingJob, items_of, wants_json
+from orbweaver.worker.page_reading import PageReading, Read, ReadingJob, items_of, wants_json
 
 REDIRECTS_MAX = 5
 WAIT_MS = 60_000
@@ -55,6 +59,7 @@ class FetchedPage:
     url: str
     body: bytes
     content_type: str | None = None
+    link: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -77,27 +82,32 @@ async def extract(arguments: Namespace, around: CliContext) -> int:
         raise UsageError(f"{arguments.config} has no item rules: {fix}")
     module = module_of(arguments.extractor, around, crawl.items)
     got = await _got(arguments, around, crawl)
-    rules = rules_about(crawl.items, got.url, json=got.is_json)
-    items = await _items(got, rules, crawl, module)
+    api = api_at(crawl.apis, got.url)
+    rules = rules_about(crawl.items, got.url, json=got.is_json or api is not None)
+    items, found = await _items(got, rules, crawl, module)
     rows = (asdict(item) for item in items)
     bodies = ({"url": got.url, "rule": row.pop("table"), **row} for row in rows)
-    answer(arguments, around, bodies, *_lines(got.url, crawl.items, rules, items))
+    lines = [*_lines(got.url, crawl.items, rules, items), *_api_lines(got, crawl, api, found)]
+    answer(arguments, around, bodies, *lines)
     return OK if rules and all(item.valid for item in items) else FAILED
 
 
 async def _items(
     got: FetchedPage, rules: tuple[ItemRule, ...], crawl: Crawl, module: str
-) -> tuple[Item, ...]:
-    """Extract a page's items as a worker does, with the same limits on CPU and memory."""
+) -> tuple[tuple[Item, ...], Read]:
+    """Read a page as a worker does, with the same limits on CPU and memory."""
     from orbweaver.adapters.local.clock import SystemClock
     from orbweaver.adapters.local.reader import BudgetReader
 
+    api = api_at(crawl.apis, got.url)
+    reads_json = api is not None or (got.is_json and wants_json(crawl, got.url))
     job = ReadingJob(
         url=got.url,
         at_ms=0,
         answer=Response(status=200, headers=got.headers, body=got.body),
-        html=not (reads_json := got.is_json and wants_json(crawl, got.url)),
+        html=not reads_json,
         json=reads_json,
+        api=api,
         tracking=crawl.removed_parameters,
         items=rules,
         keeping=Keeping(bodies=Bodies.OFF),
@@ -106,7 +116,7 @@ async def _items(
     clock = SystemClock()
     with closing(BudgetReader(clock=clock, extractor=module)) as reader:
         found = await reader.read(job, host_of(got.url), clock.now_ms() + WAIT_MS)
-    return items_of(job, found)
+    return items_of(job, found), found
 
 
 async def _got(arguments: Namespace, around: CliContext, crawl: Crawl) -> FetchedPage:
@@ -132,26 +142,37 @@ async def _fetched(url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher)
     for _ in range(REDIRECTS_MAX):
         await _allowed(url, around, crawl, fetcher, named)
         identity = identity_of(crawl, host_of(url), settings.fetching.user_agent)
+        api = api_at(crawl.apis, url)
+        target = Target(url=url, depth=0, api=None if api is None else api.url)
         request = Request(
             url=url,
             user_agent=identity.agent,
             headers=identity.headers,
             direct=not crawl.proxied,
             trust=identity.trust,
-            accept=page_types(crawl, url),
+            accept=page_types(crawl, target),
             body_bytes_max=settings.fetching.body_bytes_max,
             total_s=settings.fetching.fetch_total_s,
             named=named,
         )
         response = await fetcher.fetch(request)
         verdict = judge(
-            response, attempt=1, now_ms=around.clock.now_ms(), json=wants_json(crawl, url)
+            response,
+            attempt=1,
+            now_ms=around.clock.now_ms(),
+            any_type=api is not None,
+            json=wants_json(crawl, url),
         )
         match verdict:
-            case Read(body=body):
+            case answers.Read(body=body):
                 headers = response.headers if isinstance(response, Response) else {}
-                return FetchedPage(url=url, body=body, content_type=headers.get("content-type"))
-            case Redirect(location=location):
+                return FetchedPage(
+                    url=url,
+                    body=body,
+                    content_type=headers.get("content-type"),
+                    link=headers.get("link", ""),
+                )
+            case answers.Redirect(location=location):
                 url = canonicalize(location, url, tracking=crawl.removed_parameters)
                 around.note(f"redirected to {redacted(url)}")
             case _:
@@ -197,6 +218,26 @@ def _lines(
         if len(found) > ITEMS_SHOWN_MAX:
             lines.append(f"  and {len(found) - ITEMS_SHOWN_MAX:,} more: --json shows all")
     return lines
+
+
+def _api_lines(got: FetchedPage, crawl: Crawl, api: ApiSource | None, found: Read) -> Iterator[str]:
+    """Show the links of a page of an API, and the next page."""
+    if api is None or not isinstance(found, PageReading):
+        return
+    yield ""
+    if found.unfit is not None:
+        yield f"this page of the API cannot be read: {found.unfit}"
+        return
+    if api.links:
+        yield text.plural(0 if found.page is None else len(found.page.links), "link")
+    if found.paging is not None and api.paging is not None:
+        target = Target(url=got.url, depth=0, api=api.url, page=1)
+        headers = {**got.headers, "link": got.link}
+        step = step_of(crawl, api, target, found.paging, headers)
+        refused = next((why for why, _, _ in step.found.refused), None)
+        following = next((one.url for one in step.found.admitted), None)
+        said = step.problem or (None if refused is None else refused.means)
+        yield f"next page: {following or said or 'none, this is the last one'}"
 
 
 def _word(value: object) -> str:

@@ -33,7 +33,13 @@ from orbweaver.control.definition_lines import line_of, lines_of_keys
 from orbweaver.control.schedule import recurrence_in, when_typed, window_warning
 from orbweaver.control.spec_checks import crawl_of, problems_of
 from orbweaver.control.webhook import shown
-from orbweaver.diagnostics.rule_texts import never_requested_reason, rule_words, stored_parts_text
+from orbweaver.diagnostics.rule_texts import (
+    never_requested_reason,
+    paging_words,
+    rule_words,
+    stored_parts_text,
+)
+from orbweaver.extraction.extract import rules_about
 from orbweaver.model.address_policy import THIS_MACHINE, parse_allowed
 from orbweaver.model.amounts import dollars_text, size_text
 from orbweaver.model.auth import absolute
@@ -274,10 +280,21 @@ def _begins(crawl: Crawl, plan: CrawlSpec, own: tuple[str, ...]) -> Iterator[tup
     named = Counter(canonicalize(seed, tracking=crawl.removed_parameters) for seed in plan.seeds)
     if twice := tuple(seed for seed, times in named.items() if times > 1):
         yield "begins", f"once at each seed; given more than once: {_some(twice)}"
+    yield from api_words(crawl)
     if crawl.sitemap_urls:
         yield "begins", f"with the URLs in {_some(crawl.sitemap_urls)}"
     if crawl.sitemaps:
         yield "begins", "with the sitemaps in robots.txt of the seeds' hosts"
+
+
+def api_words(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    for api in crawl.apis:
+        pages = f"up to {text.plural(api.pages_max, 'page')}"
+        yield "api", f"{text.cut(api.url, 200)}: {paging_words(api)}, {pages}"
+        if api.links:
+            yield "api", f"follows the links at {api.links}"
+        if not rules_about(crawl.items, api.url, json=True):
+            yield "warning", f'no item rule with source = "json" matches {api.url}: no items'
 
 
 def _inward(crawl: Crawl) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,0 +1,140 @@
+"""Crawls of a JSON API by the command line: each form of paging, faults, and a killed process."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbweaver.cli import main
+from tests.sites.json_api.server import ServedShop, serving
+from tests.sites.json_api.shop import Reply, Shop
+
+pytestmark = pytest.mark.thorough
+
+FUNCTIONS = Path(__file__).parents[2] / "functions"
+COMMAND = "import sys; from orbweaver.cli.main import main; sys.exit(main())"
+EXAMPLE = Path(__file__).parents[1] / "sites/json_api/crawl.toml"
+SIZE = 35
+WAIT_S = 120
+CURSOR = '{ by = "cursor", path = "$.meta.next_cursor", parameter = "cursor" }'
+FORMS = {
+    "cursor": CURSOR,
+    "pages": '{ by = "page", parameter = "page" }',
+    "offset": '{ by = "offset", parameter = "offset", step = 10, total = "$.total" }',
+    "next": '{ by = "next", path = "$.next" }',
+    "link": '{ by = "link" }',
+}
+LIMITED = Reply(status=429, headers=(("Retry-After", "1"),))
+BROKEN = Reply(status=500)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+def define(folder: Path, site: ServedShop, path: str, paging: str, links: str = "") -> None:
+    (folder / "crawl.toml").write_text(
+        f"""name = "shop"
+[politeness]
+delay = 0
+[[api]]
+url = "{site.url}/v1/{path}"
+links = "{links}"
+paging = {paging}
+[[items]]
+name = "products"
+match = "/v1/"
+source = "json"
+each = "$.results[*]"
+fields = {{ id = {{ type = "integer" }}, title = "$.title" }}
+"""
+    )
+
+
+def crawl(*options: str) -> int:
+    return main.main(["crawl", "--config", "crawl.toml", "--format", "jsonl", *options])
+
+
+def rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    files = sorted(folder.glob(f"out/*/{table}/**/*.jsonl.gz"))
+    return [json.loads(line) for file in files for line in gzip.open(file, "rt")]
+
+
+def numbers(folder: Path) -> list[int]:
+    return sorted(row["id"] for row in rows(folder, "items/shop/products"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_form_of_paging_exports_every_item_once(folder: Path, form: str) -> None:
+    with serving(Shop(SIZE)) as site:
+        define(folder, site, form, FORMS[form], links="$.results[*].url")
+        assert crawl() == 0
+    assert numbers(folder) == [*range(SIZE)]
+    pages = rows(folder, "pages")
+    assert len(pages) == len({page["url"] for page in pages})
+    assert sum("/products/" in page["url"] for page in pages) == SIZE
+    assert {page["outcome"] for page in pages} == {"fetched"}
+
+
+def test_429_and_500_are_retried_in_the_middle(folder: Path) -> None:
+    with serving(Shop(SIZE)) as site:
+        site.faults["/v1/cursor?cursor=c10"] = [LIMITED]
+        site.faults["/v1/cursor?cursor=c20"] = [BROKEN, BROKEN]
+        define(folder, site, "cursor", CURSOR)
+        assert crawl() == 0
+        assert site.paths().count("/v1/cursor?cursor=c20") == 3
+    assert numbers(folder) == [*range(SIZE)]
+
+
+def test_next_run_goes_on_at_failed_page(folder: Path) -> None:
+    with serving(Shop(SIZE)) as site:
+        site.faults["/v1/cursor?cursor=c10"] = [Reply(status=404)]
+        define(folder, site, "cursor", CURSOR)
+        assert crawl() == 0
+        assert numbers(folder) == [*range(10)]
+        failed = [row["reason"] for row in rows(folder, "pages") if row["outcome"] == "failed"]
+        assert failed == ["http_client_error"]
+        assert crawl() == 0
+    assert numbers(folder) == [*range(SIZE)]
+
+
+def test_repeated_cursor_ends_paging_with_count(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = json.dumps({"results": [{"id": 10}], "meta": {"next_cursor": "c10"}}).encode()
+    with serving(Shop(SIZE)) as site:
+        site.faults["/v1/cursor?cursor=c10"] = [Reply(body=again)]
+        define(folder, site, "cursor", CURSOR)
+        assert crawl() == 0
+        assert len(site.log) == 3  # with robots.txt
+    assert "page of an API again" in capsys.readouterr().out
+    assert numbers(folder) == [*range(11)]
+
+
+def test_killed_crawl_goes_on_with_the_same_command(folder: Path) -> None:
+    words = [sys.executable, "-c", COMMAND, "crawl", "--config", "crawl.toml", "--format", "jsonl"]
+    environment = {**os.environ, "PYTHONPATH": str(FUNCTIONS)}
+    with serving(Shop(95)) as site:
+        site.before = lambda _path: time.sleep(0.1)
+        define(folder, site, "cursor", CURSOR)
+        process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
+        until = time.monotonic() + WAIT_S
+        while len(site.log) < 5 and time.monotonic() < until:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert crawl() == 0
+    assert numbers(folder) == [*range(95)]

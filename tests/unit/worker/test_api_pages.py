@@ -1,0 +1,179 @@
+"""Crawls of APIs: pages one after the other, links, counts, and repeated deliveries."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orbweaver.frontier.messages import encode, seeds_of
+from orbweaver.model.api_source import ApiSource, Paging, PagingBy
+from orbweaver.model.http_exchange import Request, Response
+from orbweaver.model.item_rules import Field, ItemRule, ValueSource
+from tests.unit.stage import CRAWL, SITE, Stage, answer, html, kill_at, outcomes, survives
+
+if TYPE_CHECKING:
+    from orbweaver.model.crawl import Crawl
+
+API = f"{SITE}/v1"
+RULE = ItemRule(
+    name="books",
+    match="/v1",
+    source=ValueSource.JSON,
+    each="$.books[*]",
+    fields=(Field(name="id", source=ValueSource.JSON, where="$.id"),),
+)
+CURSOR = Paging(by=PagingBy.CURSOR, path="$.next", parameter="c")
+
+
+def crawl_of(paging: Paging | None = CURSOR, **changes: Any) -> Crawl:
+    links = changes.pop("links", "$.books[*].url")
+    api = ApiSource(url=API, links=links, paging=paging, pages_max=changes.pop("pages_max", 100))
+    return replace(CRAWL, seeds=(API,), seeds_planned=1, apis=(api,), items=(RULE,), **changes)
+
+
+def page(*ids: int, status: int = 200, following: object = None, **headers: str) -> Response:
+    books = [{"id": one, "url": f"/books/{one}"} for one in ids]
+    body = json.dumps({"books": books, "next": following}).encode()
+    return answer(status, body, content_type="application/json", **headers)
+
+
+async def crawled(stage: Stage, crawl: Crawl, pages: dict[str, Response]) -> None:
+    for path, response in pages.items():
+        stage.web.put(f"{SITE}{path}", response)
+    stage.begin(crawl)
+    for message in seeds_of(crawl.id, crawl.id, crawl.references, at_ms=0, planned=True):
+        await stage.deliver(message)
+    await stage.drain()
+
+
+def ids(stage: Stage) -> list[str]:
+    records = stage.world.pages.values()
+    items = (item for record in records for item in record.extracted if item.valid)
+    return sorted(str(item.fields["id"]) for item in items)
+
+
+THREE = {
+    "/v1": page(1, 2, following="b"),
+    "/v1?c=b": page(3, following="c"),
+    "/v1?c=c": page(4),
+    **{f"/books/{number}": html() for number in range(1, 5)},
+}
+
+
+async def test_pages_follow_each_other_and_links_are_pages() -> None:
+    stage = Stage()
+    await crawled(stage, crawl_of(), THREE)
+    assert ids(stage) == ["1", "2", "3", "4"]
+    assert outcomes(stage.world) == {f"{SITE}{path}": "fetched.ok" for path in THREE}
+    by_url = {record.url: record for record in stage.world.pages.values()}
+    third, book = by_url[f"{API}?c=c"], by_url[f"{SITE}/books/1"]
+    assert (third.depth, third.referrer, third.links) == (0, f"{API}?c=b", 1)
+    assert (book.depth, book.referrer) == (1, API)
+
+
+@pytest.mark.parametrize(
+    ("pages", "counts", "ended"),
+    [
+        (
+            {"/v1": page(1, following="b"), "/v1?c=b": page(2, following="b")},
+            {"refused.api_repeated": 1},
+            {"": "fetched.ok", "?c=b": "fetched.ok"},
+        ),
+        (
+            {
+                "/v1": page(1, following="b"),
+                "/v1?c=b": page(2, following="c"),
+                "/v1?c=c": page(3, following="b"),
+            },
+            {"refused.api_repeated": 1},
+            {"": "fetched.ok", "?c=b": "fetched.ok", "?c=c": "fetched.ok"},
+        ),
+        ({"/v1": page(1, following={})}, {"fetched.paging": 1}, {"": "fetched.paging"}),
+        (
+            {"/v1": answer(200, b"<h1>Sorry", content_type="text/html")},
+            {"failed.json_invalid": 1},
+            {"": "failed.json_invalid"},
+        ),
+        ({"/v1": page(1, status=404)}, {}, {"": "failed.http_client_error"}),
+        ({"/v1": page()}, {"items_invalid": 1}, {"": "fetched.ok"}),
+        (
+            {"/v1": page(1, following="b"), "/v1?c=b": page()},
+            {"items": 1},
+            {"": "fetched.ok", "?c=b": "fetched.ok"},
+        ),
+    ],
+)
+async def test_end_of_paging_is_counted(
+    pages: dict[str, Response], counts: dict[str, int], ended: dict[str, str]
+) -> None:
+    stage, crawl = Stage(), crawl_of(links="")
+    await crawled(stage, crawl, pages)
+    assert outcomes(stage.world) == {f"{API}{path}": end for path, end in ended.items()}
+    total = (await stage.crawls.counters(crawl)).total
+    assert {name: total.get(name, 0) for name in counts} == counts
+    assert total["claimed"] == len(ended)
+
+
+async def test_limit_of_pages_ends_paging() -> None:
+    stage, crawl = Stage(), crawl_of(pages_max=2, links="")
+    await crawled(stage, crawl, THREE)
+    assert ids(stage) == ["1", "2", "3"]
+    assert (await stage.crawls.counters(crawl)).total["refused.api_pages"] == 1
+
+
+async def test_redirected_page_is_page_of_api() -> None:
+    stage = Stage()
+    moved = {"/v1": answer(301, location="/v1/"), "/v1/": page(1, following="b")}
+    await crawled(stage, crawl_of(links=""), {**moved, "/v1/?c=b": page(2)})
+    assert ids(stage) == ["1", "2"]
+
+
+async def test_nofollow_header_withdraws_links_only() -> None:
+    stage, crawl = Stage(), crawl_of()
+    await crawled(stage, crawl, {**THREE, "/v1": page(1, following="b", x_robots_tag="nofollow")})
+    assert ids(stage) == ["1", "3", "4"]
+    assert f"{SITE}/books/1" not in outcomes(stage.world)
+
+
+async def test_api_is_requested_without_condition_and_as_json() -> None:
+    stage = Stage()
+    asked: list[Request] = []
+
+    def note(request: Request) -> None:
+        asked.append(request)
+
+    stage.web.before = note
+    await crawled(stage, crawl_of(), THREE)
+    for request in asked:
+        is_api = request.url.startswith(API)
+        assert ("application/json" in request.accept) is is_api
+
+
+async def test_retry_of_failed_page_requests_pages_after_it() -> None:
+    stage = Stage()
+    retry = replace(crawl_of(links=""), seeds=(f"{API}?c=b",), seed_depths=(0,), retry_of="site-0")
+    await crawled(stage, retry, THREE)
+    assert ids(stage) == ["3", "4"]
+
+
+@pytest.mark.parametrize("number", range(1, 40, 3))
+async def test_killed_worker_repeats_and_loses_no_item(number: int) -> None:
+    stage, crawl = Stage(), crawl_of()
+    for path, response in THREE.items():
+        stage.web.put(f"{SITE}{path}", response)
+    stage.begin(crawl)
+    (message,) = seeds_of(crawl.id, crawl.id, crawl.references, at_ms=0, planned=True)
+    waiting = [encode(message)]
+    while waiting:
+        # Each message is killed at a moment, and then delivered again.
+        stage.restart(kill_at(number))
+        if not await survives(stage.deliver(waiting[0])):
+            stage.restart()
+            assert await stage.deliver(waiting[0]) == []
+        waiting = [*waiting[1:], *(mail.body for mail in stage.world.sent)]
+        stage.world.sent.clear()
+        stage.clock.at_ms += 60_000
+    assert ids(stage) == ["1", "2", "3", "4"]
