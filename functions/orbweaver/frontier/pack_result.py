@@ -29,7 +29,6 @@ from orbweaver.model.value import value
 
 # Maximum number of sample URLs per reason of refusal.
 SAMPLES_MAX = 5
-LOGINS = "logins"
 
 
 @value
@@ -213,14 +212,9 @@ class PackResult:
 
         Returns None unless all URLs of the pack (`order`) must be sent again unchanged.
         """
-        # Only a commit counts the login that the visit needed.
-        if (
-            LOGINS in self._counts
-            or not order
-            or any(
-                target.url not in self._again or not _same(self._again[target.url].target, target)
-                for target in order
-            )
+        if not order or any(
+            target.url not in self._again or not _same(self._again[target.url].target, target)
+            for target in order
         ):
             return None
         return min(item.delay_s for item in self._again.values())

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.fetching.cookies_file import CookiesFileError, read_cookies
 from orbweaver.fetching.login_form import asks_for_login
-from orbweaver.frontier.pack_result import LOGINS, FoundLinks, PageResult, Returning
+from orbweaver.frontier.pack_result import FoundLinks, PageResult, Returning
 from orbweaver.model.auth import OriginAuth, auth_for
 from orbweaver.model.errors import Permanent
 from orbweaver.model.http_exchange import Headers, Response
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SESSION_LOST = "session_lost"
+LOGINS = "logins"
 # A secret is read again after this time, so that a new password needs no restart.
 SECRET_MS = 120_000
 # Waiting for another worker's login: delay between two reads, and the longest wait in place.
