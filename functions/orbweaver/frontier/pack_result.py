@@ -126,6 +126,7 @@ class PackResult:
         self._left: dict[tuple[str, int], Target] = {}
         self._past: list[Past] = []
         self._reopened: set[str] = set()
+        self.must_store = False
 
     def add(self, *pages: PageResult) -> None:
         for page in pages:
@@ -206,6 +207,11 @@ class PackResult:
         delay_s = min(max(1, ceil(page.delay_s)), DELAY_S_MAX)
         self._again[page.target.url] = Requeue(target=page.target, delay_s=delay_s)
         self._counts[page.why] += 1
+
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Add counts that must be stored, even if all URLs of the pack are sent again."""
+        self._counts.update(counts)
+        self.must_store = True
 
     def requeue_delay_s(self, order: Sequence[Target]) -> int | None:
         """Return the shortest delay after which a URL of the pack must be sent again, in seconds.

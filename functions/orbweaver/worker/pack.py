@@ -417,8 +417,8 @@ class PackProcessor:
                 result.locate(await part.put(kept))
             reservations.files = part.files
         delay_s = result.requeue_delay_s(pack.targets)
-        # Only a commit returns reserved bytes and dollars, so such a pack is not requeued.
-        requeued = pack.requeues < REQUEUES_MAX and not reservations.reserved
+        # Only a commit returns reserved bytes and dollars, and stores counts of logins.
+        requeued = pack.requeues < REQUEUES_MAX and not (reservations.reserved or result.must_store)
         if delay_s is not None and requeued:
             # Sending the same pack again later costs no table write.
             pack = replace(pack, requeues=pack.requeues + 1)

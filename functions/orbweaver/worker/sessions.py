@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.fetching.cookies_file import CookiesFileError, read_cookies
 from orbweaver.fetching.login_form import asks_for_login
-from orbweaver.frontier.pack_result import FoundLinks, PageResult, Returning
+from orbweaver.frontier.pack_result import PageResult, Returning
 from orbweaver.model.auth import OriginAuth, auth_for
 from orbweaver.model.errors import Permanent
 from orbweaver.model.http_exchange import Headers, Response
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SESSION_LOST = "session_lost"
-LOGINS = "logins"
+LOGINS, LOGINS_FAILED = "logins", "logins_failed"
 # A secret is read again after this time, so that a new password needs no restart.
 SECRET_MS = 120_000
 # Waiting for another worker's login: delay between two reads, and the longest wait in place.
@@ -171,6 +171,7 @@ class Sessions:
                 login_headers(auth, values)
                 return None
         except Permanent as error:
+            self._count_failure(visit, auth, str(error))
             return LoginRefused(error=str(error))
         if is_down(await self._hosts.read_host(visit.host), self._clock.now_ms()):
             return None  # its URLs fail anyway
@@ -216,24 +217,27 @@ class Sessions:
 
         key, after = (visit.context.crawl.id, auth.origin), held.released()
         wait: Deferred | None = None
-        told = {"crawl": key[0], "host": auth.origin, "login": auth.kind, "epoch": held.epoch + 1}
         try:
             after = await self._after_login(visit, auth, values, held)
             if after.epoch > held.epoch:
-                visit.result.add_links(FoundLinks(counts={LOGINS: 1}))
-                _log.info("session.login", extra=told)
+                visit.result.count({LOGINS: 1})
+                _log.info("session.login", extra={**_told(visit, auth), "epoch": after.epoch})
         except LoginDeferredError as deferred:
             wait = Deferred(return_at_ms=deferred.return_at_ms)
         except (LoginRejectedError, CookiesFileError) as error:
             after = held.rejected(str(error), self._clock.now_ms())
-            _log.warning("session.login_failed", extra={**told, "error": str(error)})
+            self._count_failure(visit, auth, str(error))
         except LoginUnreachableError as error:
             after = held.unreachable(str(error), self._clock.now_ms())
-            _log.warning("session.login_failed", extra={**told, "error": str(error)})
+            self._count_failure(visit, auth, str(error))
         finally:
             # If the worker ends now, another one must not wait for the end of the lease.
             await to_its_end(self._finish(key, after, held))
         return wait
+
+    def _count_failure(self, visit: HostVisit, auth: OriginAuth, error: str) -> None:
+        visit.result.count({LOGINS_FAILED: 1})
+        _log.warning("session.login_failed", extra={**_told(visit, auth), "error": error})
 
     async def _after_login(
         self, visit: HostVisit, auth: OriginAuth, values: Mapping[str, str], held: SessionState
@@ -247,7 +251,7 @@ class Sessions:
                 raise CookiesFileError(f"the file has no cookie for this host: {dropped}")
             await self._cookies.add(crawl.id, f"{auth.origin}/", found.cookies)
             counts = {"cookies.imported": len(found.cookies), "cookies.expired": found.expired}
-            visit.result.add_links(FoundLinks(counts=counts))
+            visit.result.count(counts)
             return held.logged_in(None)
         from orbweaver.worker.login import LoginAgent, LoginTask
 
@@ -324,6 +328,10 @@ class Sessions:
         if not self._name:
             self._name = f"{self._ports.delivery_random.getrandbits(64):016x}"
         return self._name
+
+
+def _told(visit: HostVisit, auth: OriginAuth) -> dict[str, str]:
+    return {"crawl": visit.context.crawl.id, "host": auth.origin, "login": auth.kind}
 
 
 def replace_given(given: Answered, end: answers.End, counts: Mapping[str, int]) -> Answered:
