@@ -213,8 +213,9 @@ def site_graphs(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
             ours(Metric.ROBOTS_REFUSED, label="forbidden by robots.txt"),
             ours(Metric.RETRIES, label="retries"),
             ours(Metric.DEFERRALS, label="deferred"),
+            ours(Metric.LOGINS_FAILED, label="failed logins"),
             right=[ours(Metric.PACKS_PUT_OFF, label="packs deferred")],
-            unit="URLs per minute",
+            unit="per minute",
             other="packs per minute",
         ),
     ]
@@ -274,7 +275,7 @@ def cost_graphs(parts: OrbweaverStack) -> list[cloudwatch.IWidget]:
     return [
         _graph(
             "Duration of workers",
-            *(worker_ms(statistic=share, label=share) for share in ("p50", "p99", "Maximum")),
+            *(worker_ms(statistic=share, label=share) for share in ("p99", "Maximum")),
             unit="ms",
         ),
         _graph(

@@ -16,6 +16,7 @@ from orbweaver.app import container as app_container
 from orbweaver.app import wiring
 from orbweaver.extraction.extract import Field, ItemRule, ValueKind
 from orbweaver.frontier.messages import encode, seeds_of
+from orbweaver.model.auth import Login, OriginAuth, PageCheck
 from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.politeness.host_schedule import Host
 from orbweaver.rendering.task import NotRendered, RenderFailure
@@ -42,6 +43,7 @@ HOME = f"{SITE}/"
 PRICE = Field(name="price", where=".price", type=ValueKind.PRICE, required=True)
 BOOKS = ItemRule(name="books", match="/book", fields=(PRICE,))
 BLOCKED = "https://blocked.example"
+MEMBERS, CLOSED = "https://members.example", "https://closed.example"
 ROBOTS = b"User-agent: *\nDisallow: /private"
 LINKS = ("/book1", "/book2", "/gone", "/private", "/moved", "/flaky", "/app")
 
@@ -151,6 +153,7 @@ def crawl_everything(function: Function, container: app_container.Container) -> 
         web.put(SITE + path, answer(304, None))
     again = replace(crawl, id="site-2", started_at_ms=function.clock.at_ms + 1, window_s=0)
     _crawl(function, container, again)
+    _crawl_behind_logins(function, container)
     # A host with Retry-After: a deferred pack, and a deferred URL.
     blocked = Host(name=BLOCKED, blocked_until_ms=function.clock.at_ms + 600_000)
     function.world.hosts[BLOCKED] = blocked
@@ -168,6 +171,28 @@ def crawl_everything(function: Function, container: app_container.Container) -> 
     function.gate = fail_on("packs.journal")
     _work(function, container, encode(pack_of(f"{SITE}/other", crawl=third.id, pack="0" * 32)))
     function.gate = open_gate
+
+
+def _crawl_behind_logins(function: Function, container: app_container.Container) -> None:
+    """Log in, lose the session once, and fail to read the secret of another site."""
+    form = b"<form method=post action=/sent><input type=password name=word></form>"
+    function.web.put(f"{MEMBERS}/login", answer(200, form, content_type="text/html"))
+    function.web.put(f"{MEMBERS}/sent", answer(302, location="/home"))
+    function.web.put(f"{MEMBERS}/home", answer(200, b"<p>Welcome", content_type="text/html"))
+    function.web.put(f"{MEMBERS}/page", answer(302, location="/login"), html())
+    function.world.secrets["secret:word"] = "word"
+    login = Login(
+        url=f"{MEMBERS}/login",
+        inputs=(("word", "secret:word"),),
+        check=PageCheck(text="Welcome"),
+    )
+    auth = (
+        OriginAuth(origin=MEMBERS, login=login),
+        OriginAuth(origin=CLOSED, bearer="secret:none"),
+    )
+    seeds = (f"{MEMBERS}/page", f"{CLOSED}/")
+    crawl = replace(CRAWL, auth=auth, cookies=True, seeds=seeds, seeds_planned=1)
+    _crawl(function, container, replace(crawl, id="members"))
 
 
 def _raise(_request: Request) -> None:

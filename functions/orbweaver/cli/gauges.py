@@ -32,6 +32,7 @@ Read: TypeAlias = Callable[[Counts], Samples]
 
 CRAWLS_MAX = 50
 CUT = "Pages with truncated or omitted parts"
+LOST = "Responses that asked for another login"
 EMPTY = "Pages that are empty until their scripts run"
 
 
@@ -58,6 +59,11 @@ def _items(total: Counts) -> Samples:
     return ((("true",), found - invalid), (("false",), invalid)) if found else ()
 
 
+def _logins(total: Counts) -> Samples:
+    pairs = (("true", "logins"), ("false", "logins_failed"))
+    return (((label,), total[key]) for label, key in pairs if key in total)
+
+
 def _cost(total: Counts) -> Samples:
     return (((), charged(total) or 0.0),)
 
@@ -82,6 +88,8 @@ _COUNTERS: tuple[tuple[str, str, str, tuple[str, ...], Read], ...] = (
     ("links_refused", "", "Refused links", ("reason",), _within("refused")),
     ("pages_incomplete", "", CUT, ("part",), _within(COUNTER)),
     ("pages_needing_rendering", "", EMPTY, (), _one(NEEDS_RENDERING)),
+    ("logins", "", "Logins at sites, by success", ("successful",), _logins),
+    ("sessions_lost", "", LOST, (), _one("session_lost")),
     ("items", "", "Extracted items, by validity", ("valid",), _items),
     ("cost", "dollars", "Estimated cost that counts towards the budget", (), _cost),
     ("units", "", "Metered AWS usage in billing units", ("term",), _units),

@@ -46,6 +46,9 @@ class Metric(StrEnum):
     PAGES_UNREADABLE = "PagesUnreadable"
     BYTES = "bytes"
     RETRIES = "retries"
+    LOGINS = "Logins"
+    LOGINS_FAILED = "LoginsFailed"
+    SESSIONS_LOST = "SessionsLost"
     DEFERRALS = "deferrals"
     SEEDS = "seeds"
     NEEDS_RENDERING = "NeedsRendering"
@@ -104,6 +107,9 @@ def counted(counts: Counts) -> Iterator[tuple[Metric, int]]:
         Metric.PAGES_UNREADABLE: counts.get(_UNREADABLE, 0),
         Metric.NEEDS_RENDERING: counts.get(NEEDS_RENDERING, 0),
         Metric.RENDER_STARTS_FAILED: counts.get(_STARTS, 0),
+        Metric.LOGINS: counts.get("logins", 0),
+        Metric.LOGINS_FAILED: counts.get("logins_failed", 0),
+        Metric.SESSIONS_LOST: counts.get("session_lost", 0),
         Metric.ITEMS_VALID: found - invalid,
         Metric.ITEMS_INVALID: invalid,
     }

@@ -25,6 +25,9 @@ COUNTS = {
     "needs_rendering": 2,
     "render.failed.start": 1,
     "render.failed.crashed": 5,
+    "logins": 2,
+    "logins_failed": 1,
+    "session_lost": 3,
     "items": 4,
     "items_invalid": 1,
 }
@@ -40,6 +43,9 @@ def test_counted_sums_outcomes_and_omits_zeros() -> None:
         Metric.BYTES: 700,
         Metric.NEEDS_RENDERING: 2,
         Metric.RENDER_STARTS_FAILED: 1,
+        Metric.LOGINS: 2,
+        Metric.LOGINS_FAILED: 1,
+        Metric.SESSIONS_LOST: 3,
         Metric.ITEMS_VALID: 3,
         Metric.ITEMS_INVALID: 1,
     }

@@ -185,7 +185,10 @@ def _cause(why: str) -> str:
 
 
 def again(view: View) -> str:
-    said = (("retried", "retries"), ("deferred", "deferrals"))
+    said = (
+        *(("retried", "retries"), ("deferred", "deferrals"), ("logged in", "logins")),
+        *(("failed logins", "logins_failed"), ("lost sessions", "session_lost")),
+    )
     return " · ".join(f"{word} {view.count(key):,}" for word, key in said if view.count(key))
 
 

@@ -218,6 +218,7 @@ def as_json(view: View) -> dict[str, Any]:
         "retries": view.count("retries"),
         "deferrals": view.count("deferrals"),
         "logins": view.count("logins"),
+        "logins_failed": view.count("logins_failed"),
         "session_lost": view.count("session_lost"),
         "bytes": view.count("bytes"),
         "items": view.count("items"),
