@@ -132,8 +132,9 @@ async def test_secret_of_login_is_read_by_reference(kept: Kept) -> None:
         return
     await kept.put_parameter("s3cr3t")
     assert await kept.secrets.read(f"ssm:/{kept.name}") == "s3cr3t"
-    with pytest.raises(Permanent):
-        await kept.secrets.read("ssm:/no-such-parameter")
+    missing = "'ssm:/none': get_parameter: ParameterNotFound: create it"
+    with pytest.raises(Permanent, match=missing):
+        await kept.secrets.read("ssm:/none")
 
 
 async def test_missing_secret_is_permanent_error(kept: Kept) -> None:

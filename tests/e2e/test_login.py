@@ -96,6 +96,8 @@ def test_workers_share_session_and_keep_secrets(stand: Stand, tmp_path: Path) ->
         ssm.put_parameter(Name=f"/{NAME}", Value=USER, Type="SecureString")
     with background(site, 0):
         file = str(write(tmp_path, site))
+        assert "logged in" in stand.orbweaver("check", "--login", file).out
+        site.reset()
         crawl = stand.orbweaver("start", "--config", file, "--json").result["crawl"]
         until(lambda: site.served, "a worker has logged in", log=stand.log)
         later = [f"{site.url}/p/{number}" for number in range(HALF, PAGES)]

@@ -1,13 +1,15 @@
 """`check --login`: try the logins of a definition, and report each step without secrets.
 
-The cookies are kept in a temporary store, which is deleted at the end.
+This machine sends the requests, even with the secrets of a stack. A temporary store, which is
+deleted at the end, has the cookies.
 """
 
 from __future__ import annotations
 
 import json
 from argparse import Namespace
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -18,9 +20,10 @@ from orbweaver.app.wiring import fetcher_of
 from orbweaver.cli import text
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.exit_codes import FAILED, OK, UsageError
-from orbweaver.cli.store import opened_store
+from orbweaver.cli.session import chosen
+from orbweaver.cli.store import opened_store, store_of
 from orbweaver.fetching.cookies_file import CookiesFileError, read_cookies
-from orbweaver.model.auth import OriginAuth
+from orbweaver.model.auth import OriginAuth, problem_at_place
 from orbweaver.model.errors import Permanent
 from orbweaver.model.named_origins import origins_of
 from orbweaver.model.settings import STORE
@@ -37,6 +40,7 @@ from orbweaver.worker.sessions import login_headers
 
 if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
+    from orbweaver.model.ports import Secrets
 
 # Longest time for one login, with the delay before each request.
 LOGIN_MS_MAX = 180_000
@@ -47,11 +51,13 @@ async def try_logins(arguments: Namespace, around: CliContext, crawl: Crawl) -> 
     if not crawl.auth:
         fix = 'write [auth."https://example.org"] (docs/login.md)'
         raise UsageError(f"{arguments.file} has no login to try: {fix}")
-    secrets = LocalSecrets(around.folder / STORE / SECRETS, around.environment)
     failed = False
     with TemporaryDirectory(prefix="orbweaver-") as folder:
         place = Path(folder) / STORE
-        async with opened_store(place, around.environment, writes=True) as ports:
+        async with (
+            _secrets_of(arguments, around, crawl) as secrets,
+            opened_store(place, around.environment, writes=True) as ports,
+        ):
             fetcher = fetcher_of(ports)
             cookies = Cookies(hosts=ports.hosts, clock=ports.clock)
             agent = LoginAgent(fetcher, ports.hosts, cookies, ports.clock, ports.settings)
@@ -64,8 +70,32 @@ async def try_logins(arguments: Namespace, around: CliContext, crawl: Crawl) -> 
     return FAILED if failed else OK
 
 
+@asynccontextmanager
+async def _secrets_of(
+    arguments: Namespace, around: CliContext, crawl: Crawl
+) -> AsyncIterator[Secrets]:
+    """Open the secrets of this machine, or of the stack that the options name.
+
+    Raises UsageError if a reference cannot be read there.
+    """
+    folder = store_of(arguments, around.folder, around.environment, makes=True)
+    if folder is not None:
+        _check_place(crawl, None)
+        yield LocalSecrets(folder / SECRETS, around.environment)
+        return
+    async with chosen(arguments, around) as session:
+        _check_place(crawl, session.settings.names.stack)
+        yield session.ports.secrets
+
+
+def _check_place(crawl: Crawl, stack: str | None) -> None:
+    why = problem_at_place(crawl.auth, stack)
+    if why is not None:
+        raise UsageError(f"auth: {why}")
+
+
 async def _error_of(
-    agent: LoginAgent, crawl: Crawl, auth: OriginAuth, secrets: LocalSecrets, steps: list[str]
+    agent: LoginAgent, crawl: Crawl, auth: OriginAuth, secrets: Secrets, steps: list[str]
 ) -> str | None:
     """Try one login. Return why it failed, or None."""
     try:

@@ -165,7 +165,7 @@ def problem_at_place(auth: tuple[OriginAuth, ...], stack: str | None) -> str | N
         place, _, name = reference.partition(":")
         if stack is None:
             if reference.startswith(SSM):
-                fix = "give env:NAME, file:PATH or secret:NAME"
+                fix = "give env:NAME, file:PATH or secret:NAME, or name a stack by --target"
                 return f"{place}: is read by a stack on AWS only: {fix}"
             continue
         if not _is_remote(reference):

@@ -207,6 +207,23 @@ def test_check_as_json_has_definition_without_header_values(stage: Stage) -> Non
     assert "Bearer" not in line
 
 
+@pytest.mark.parametrize(
+    ("options", "reference", "said"),
+    [
+        ("", "ssm:/the/logins/a", "auth: ssm: is read by a stack on AWS only"),
+        ("--target local", "secret:a", "store it below the/logins/, and give secret:the/logins/"),
+        ("--target local", "env:A", "env: is on this machine"),
+    ],
+)
+def test_check_of_login_needs_readable_references(
+    stage: Stage, options: str, reference: str, said: str
+) -> None:
+    put(stage, f'seeds = ["{SITE}/"]\n[auth."{SITE}"]\nbearer = "{reference}"\n')
+    stage.machine.up_already = True
+    assert stage.run(f"check --login {options}") == 2
+    assert said in stage.noted
+
+
 def test_check_names_all_problems_with_exit_code_2(stage: Stage) -> None:
     put(stage, 'seeds = ["x"]\nseeds_file = "no.txt"\nnmae = 1\n[scope]\ninclude = ["("]\n')
     assert stage.run("check crawl.toml") == 2

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from orbweaver.cli import text
-from orbweaver.cli.command import answer, command, file, json_option, option
+from orbweaver.cli.command import answer, command, file, option
 from orbweaver.cli.commands import custom
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import DEFINITION, OPTIONS
@@ -453,6 +453,5 @@ COMMANDS = (
         file(f"definition in TOML, or in JSON if it ends in .json ({DEFINITION})", DEFINITION),
         option("--login", "try the logins of [auth], and report each step"),
         option("--extractor FILE", custom.EXTRACTOR_HELP),
-        parents=(json_option,),
     ),
 )
