@@ -14,6 +14,7 @@ from infra.config import Config, describe
 from infra.keys import ConfigError, convert
 from infra.wheels import Runtime, host_runtime
 from orbweaver.budget.estimate import MEMORY_MB
+from orbweaver.model.crawl_settings import HOST_BOUNDS
 from orbweaver.model.settings import Settings
 from orbweaver.rendering.task import RenderLimits
 
@@ -172,6 +173,9 @@ def test_constants_fit_into_timeouts_and_retentions() -> None:
     settings, config = Settings(), Config()
     needed_s = settings.fetching.fetch_total_s + settings.worker.apply_reserve_s
     assert needed_s < config.worker_timeout_s
+    (timeout, _) = (one.bounds for one in HOST_BOUNDS)
+    assert timeout is not None
+    assert timeout[1] / 1000 + settings.worker.apply_reserve_s < config.worker_timeout_s
     assert needed_s + RenderLimits().page_s_max < config.renderer_timeout_s
     assert config.queue_retention_d < config.dead_letter_retention_d <= 14
 

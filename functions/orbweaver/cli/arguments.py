@@ -20,7 +20,6 @@ from orbweaver.cli.exit_codes import UsageError
 # Options of other crawlers, and the hint that the error about each of them contains.
 _ELSEWHERE = {
     "--limit": "--max-pages limits the URLs, --max-bytes the bytes",
-    "--timeout": "--duration limits the whole crawl; requests have their own timeout",
     "--post": "a crawl makes GET requests only",
 }
 

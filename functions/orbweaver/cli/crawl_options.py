@@ -47,6 +47,7 @@ _ORDER = (
     "obey_nofollow",
     *("user_agents", "headers", "auth", "cookies", "proxied"),
     *_TRUST,
+    *("timeout_ms", "retries", "referer"),
     "express",
 )
 _TYPES: Mapping[str, Callable[[str], Any]] = {

@@ -142,7 +142,8 @@ class StorePlace:
         from orbweaver.control.progress.hosts import words_of
 
         queued = await queued_urls(self.ports, status.crawl.id)
-        return tuple(words_of(queued, status.at_ms, self.ports.settings.fetching.fetch_total_s))
+        request_s = self.ports.settings.fetching.fetch_total_s
+        return tuple(words_of(queued, status.at_ms, status.crawl, request_s))
 
     @property
     def busy(self) -> bool:

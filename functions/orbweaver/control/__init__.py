@@ -8,6 +8,7 @@ This package validates the requests of users, and changes crawls through ports.
     definition_keys    keys of definitions, and their item rules
     definition_api     the key `api`: APIs that are crawled page by page
     definition_auth    logins in definitions
+    definition_access  limits of requests to one host in definitions
     definition_values  values of definitions
     definition_lines   definitions as TOML, line numbers of keys
     json_reader        values of types from JSON, JSON schemas of types

@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from orbweaver.control.crawl_spec import SEEDS_FILE, SETTINGS
+from orbweaver.control.definition_access import ACCESS
 from orbweaver.control.definition_api import API
 from orbweaver.control.definition_auth import AUTH
 from orbweaver.control.definition_values import (
@@ -238,7 +239,7 @@ RENDER_RULES = rules_of(
 # --- keys ---------------------------------------------------------------------------------------
 
 _CODECS = {**CODECS, "url_rules": RULES, "item_rules": ITEMS, "render_rules": RENDER_RULES}
-_CODECS |= {"auth": AUTH, "apis": API}
+_CODECS |= {"auth": AUTH, "apis": API, "host_access": ACCESS}
 KEYS = tuple(
     Key(
         path=one.key,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from orbweaver.control.crawl_spec import SEEDS_FILE, SETTINGS, CrawlSpec
@@ -20,8 +21,9 @@ from orbweaver.control.webhook import webhook_of
 from orbweaver.model.auth import keeps_cookies
 from orbweaver.model.auth_checks import with_origins
 from orbweaver.model.crawl import Counters, Crawl
+from orbweaver.model.host_access import with_origins as with_access
 from orbweaver.model.url import canonicalize
-from orbweaver.model.user_agent import origins_of
+from orbweaver.model.user_agent import origin_of, origins_of
 
 EDITABLE = tuple(one.key for one in SETTINGS if one.editable)
 _SEEDS = ("seeds", "sitemap_urls")
@@ -119,6 +121,8 @@ def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:
             given = apis_of(plan, crawl.tracking)
         if part == "host_headers":
             return origins_of(given, crawl.seeds) == crawl.host_headers
+        if part == "host_access":
+            given = with_access(given, partial(origin_of, seeds=crawl.references))
         if part == "auth":
             given = with_origins(given, crawl.references)
         if part == "webhook":

@@ -25,6 +25,7 @@ from orbweaver.frontier.admission import admit_link, admit_redirect, admit_seed
 from orbweaver.frontier.crawl_scope import admit_name
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import depth_limit
+from orbweaver.model.host_access import timeout_of
 from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.named_origins import origins_of
 from orbweaver.model.outcome import Reason, Refusal, known
@@ -210,6 +211,7 @@ class SeedPreviewer:
         )
         if (return_at_ms := await pacer.wait_for_slot(1)) is not None:
             return await self._later(host, return_at_ms)
+        total_s, idle_s = timeout_of(crawl, host, self._settings.fetching.fetch_total_s)
         at_ms = self._clock.now_ms()
         answer = await self._fetcher.fetch(
             Request(
@@ -220,7 +222,8 @@ class SeedPreviewer:
                 trust=identity.trust,
                 accept=page_types(crawl, target),
                 body_bytes_max=BODY_BYTES_MAX,
-                total_s=self._settings.fetching.fetch_total_s,
+                total_s=total_s,
+                idle_s=idle_s,
                 named=named,
                 sent=pacer.note_sent,
             )

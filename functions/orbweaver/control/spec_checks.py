@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any
 
@@ -15,13 +15,14 @@ from orbweaver.control.webhook import webhook_of
 from orbweaver.diagnostics.url_changes import suggest_url
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
+from orbweaver.model import host_access as access
 from orbweaver.model.api_source import ApiSource
 from orbweaver.model.auth import OriginAuth, keeps_cookies
 from orbweaver.model.auth_checks import problems_of_auth, selectors_of, with_origins
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, first_hosts, run_id
 from orbweaver.model.crawl_codec import digest_of
 from orbweaver.model.crawl_rules import problems_of as problems_of_rules
-from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX, Bodies, CrawlSettings
+from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX, Bodies, CrawlSettings, HostAccess
 from orbweaver.model.http_exchange import HostHeaders
 from orbweaver.model.render_rules import problems_of as problems_of_rendering
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, redacted
@@ -31,6 +32,7 @@ from orbweaver.model.user_agent import (
     IdentityError,
     check_agents,
     check_host_headers,
+    origin_of,
     origins_of,
     problems_of_headers,
 )
@@ -83,6 +85,7 @@ def crawl_of(plan: CrawlSpec, now_ms: int) -> Crawl:
         "concurrency": concurrency,
         "host_headers": _host_headers(plan, seeds),
         "insecure_hosts": tuple(dict.fromkeys(map(str.lower, plan.insecure_hosts))),
+        "host_access": _host_access(plan, (*seeds, *sitemap_urls)),
         "auth": (logins := _logins(plan, (*seeds, *sitemap_urls))),
         # A session needs cookies.
         "cookies": plan.cookies or keeps_cookies(logins),
@@ -106,6 +109,13 @@ def _host_headers(plan: CrawlSpec, seeds: tuple[str, ...]) -> HostHeaders:
         return origins_of(plan.host_headers, seeds)
     except IdentityError as error:
         raise PlanError("host_headers", str(error)) from error
+
+
+def _host_access(plan: CrawlSpec, urls: tuple[str, ...]) -> tuple[HostAccess, ...]:
+    try:
+        return access.with_origins(plan.host_access, partial(origin_of, seeds=urls))
+    except (IdentityError, access.AccessError) as error:
+        raise PlanError("host_access", str(error)) from error
 
 
 def _logins(plan: CrawlSpec, urls: tuple[str, ...]) -> tuple[OriginAuth, ...]:
@@ -166,6 +176,7 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
         yield PlanError("headers", text)
     yield from _of_identity(plan, "host_headers", check_host_headers)
     yield from _of_insecure_hosts(plan)
+    yield from _of_identity(plan, "host_access", _check_access)
     yield from _of_auth(plan)
     for part, text in (*_of_schedule(plan, now_ms), *problems_of_webhook(plan)):
         yield PlanError(part, text)
@@ -248,6 +259,15 @@ def _of_insecure_hosts(plan: CrawlSpec) -> Iterator[PlanError]:
         if not _HOST.fullmatch(host):
             text = f"{host!r} is not a host name: give one like test.example.com, without port"
             yield PlanError("insecure_hosts", text)
+
+
+def _check_access(given: tuple[HostAccess, ...]) -> None:
+    if (text := access.problem_of(given)) is not None:
+        raise IdentityError(text)
+    try:
+        access.with_origins(given, partial(origin_of, seeds=()))
+    except access.AccessError as error:
+        raise IdentityError(str(error)) from error
 
 
 def _of_identity(plan: CrawlSpec, part: str, check: Callable[[Any], None]) -> Iterator[PlanError]:

@@ -30,10 +30,11 @@ from orbweaver.frontier.crawler_traps import trap_reason
 from orbweaver.frontier.resumption import requested_again
 from orbweaver.model.api_source import api_at
 from orbweaver.model.auth import auth_for
-from orbweaver.model.backoff import ATTEMPTS_MAX
+from orbweaver.model.backoff import ATTEMPTS_MAX, attempts_of
 from orbweaver.model.crawl import DAY_S, Crawl, State, Stop
 from orbweaver.model.crawl_rules import depth_limit
 from orbweaver.model.cuts import describe_cuts
+from orbweaver.model.host_access import retries_of
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.render_rules import MEANS, OF_KIND, RenderWhy, learned_kind
@@ -392,7 +393,8 @@ def _waiting(facts: Facts, url_status: UrlStatus) -> Iterator[tuple[str, str]]:
     times = "once" if journey.deferrals == 1 else f"{journey.deferrals} times"
     # "At least", because a pack that is requeued as a whole leaves no journal.
     requeued = f", requeued at least {times}" if journey.deferrals else ""
-    yield "attempt", f"{target.attempt} of at most {ATTEMPTS_MAX}{requeued}"
+    most = attempts_of(ATTEMPTS_MAX, retries_of(facts.crawl, target.url))
+    yield "attempt", f"{target.attempt} of at most {most}{requeued}"
     if target.render:
         yield "rendering", "its scripts may have to be run: it is for the workers with a browser"
     if url_status is UrlStatus.PARKED:

@@ -203,6 +203,9 @@ def definition_left(crawl: Crawl, scope: ErasureScope) -> Crawl:
             (origin, own) for origin, own in crawl.host_headers if not scope.reference(f"{origin}/")
         ),
     }
+    changed["host_access"] = tuple(
+        one for one in crawl.host_access if not scope.reference(f"{one.origin}/")
+    )
     changed["auth"] = tuple(one for one in crawl.auth if not scope.reference(f"{one.origin}/"))
     if scope.host is not None:  # positions matter, so an entry is emptied, not removed
         hosts = ("" if scope.url(f"{host}/") else host for host in crawl.hosts_counted)

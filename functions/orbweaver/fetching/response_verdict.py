@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from orbweaver.fetching.block_page import STATUSES as KEEPING_OUT
 from orbweaver.fetching.block_page import BlockPageRule, rule_of
-from orbweaver.model.backoff import TOO_MANY_REQUESTS, transient_status
+from orbweaver.model.backoff import TOO_MANY_REQUESTS, attempts_of, transient_status
 from orbweaver.model.http_exchange import Failure, Response, location_of
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.value import value
@@ -75,12 +75,13 @@ def judge(
     json: bool = False,
     others_kept: bool = False,
     status_only: bool = False,
+    retries: int | None = None,
 ) -> Verdict:
     """Decide what to do with the result of a request. `attempt` counts from 1.
 
     `conditional`: the request had a condition. `any_type`: bodies of any type are read, not only
     pages. `json`: JSON is read, too. `others_kept`: bodies of other types count as fetched.
-    `status_only`: responses have no body.
+    `status_only`: responses have no body. `retries` limits the further attempts, if it is given.
     """
     if conditional and isinstance(answer, Response) and answer.status == NOT_MODIFIED:
         return End(outcome=Outcome.UNCHANGED, reason=Reason.NOT_MODIFIED)
@@ -95,13 +96,13 @@ def judge(
         any_type = any_type or (json and is_json(answer.headers, answer.body or b""))
         verdict = _judge_response(answer, now_ms, any_type=any_type, others_kept=others_kept)
     if isinstance(verdict, Retry) and not verdict.block:
-        return exhausted(verdict, attempt) or verdict
+        return exhausted(verdict, attempt, retries) or verdict
     return verdict
 
 
-def exhausted(retry: Retry, attempt: int) -> End | None:
-    """Return the end of a URL if its reason allows no further attempt, or None."""
-    if attempt < retry.reason.attempts:
+def exhausted(retry: Retry, attempt: int, retries: int | None = None) -> End | None:
+    """Return the end of a URL if its reason or `retries` allow no further attempt, or None."""
+    if attempt < attempts_of(retry.reason.attempts, retries):
         return None
     return End(outcome=Outcome.FAILED, reason=retry.reason, error=retry.error)
 

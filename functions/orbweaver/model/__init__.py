@@ -20,6 +20,7 @@ This package defines the meaning and stored form of values. It has no side effec
     item_rules          extraction rules
     item                extracted items
     columns             tables of exports and their columns
+    host_access         time limit, retries and Referer of requests, by host
     http_exchange       HTTP requests, responses and header values
     user_agent          user agent and headers of a request
     auth_checks         validation of logins

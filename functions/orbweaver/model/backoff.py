@@ -33,6 +33,17 @@ def transient_status(status: int) -> bool:
     return status >= SERVER_ERROR_MIN and status not in (NOT_IMPLEMENTED, HTTP_VERSION)
 
 
+def attempts_of(most: int, retries: int | None) -> int:
+    """Return the number of attempts at a URL whose failure allows `most`.
+
+    `retries` is the user's limit of further attempts. It can be above the default only for failures
+    that get all attempts by default.
+    """
+    if retries is None:
+        return most
+    return retries + 1 if most == ATTEMPTS_MAX else min(most, retries + 1)
+
+
 def backoff_s(attempt: int, random: Random, base_s: float = BASE_S) -> float:
     """Return the seconds to wait after `attempt`: half to all of `base_s` x 2^(attempt - 1)."""
     ceiling: float = min(CAP_S, base_s * 2 ** (attempt - 1))

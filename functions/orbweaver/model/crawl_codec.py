@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, asdict, fields, replace
 from dataclasses import Field as DataclassField
 from enum import StrEnum
 from hashlib import blake2b
@@ -106,6 +106,13 @@ def _paging(raw: dict[str, Any]) -> Any:
     return _read(Paging, raw)
 
 
+def _host_access(raw: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
+    from orbweaver.model.crawl_settings import HostAccess, Referer
+
+    found = (_read(HostAccess, one) for one in raw)
+    return tuple(replace(one, referer=one.referer and Referer(one.referer)) for one in found)
+
+
 def _login(raw: dict[str, Any]) -> Any:
     from orbweaver.model.auth import Login
 
@@ -128,6 +135,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "apis": _apis,
     "paging": _paging,
     "auth": _auth,
+    "host_access": _host_access,
     "login": _login,
     "check": _page_check,
     "lost": _page_check,

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 _Plain: TypeAlias = Literal["text", "texts", "number", "switch", "word", "headers", "pii_kinds"]
 _Amount: TypeAlias = Literal["milliseconds", "seconds", "bytes", "nanodollars"]
 _Rules: TypeAlias = Literal["url_rules", "item_rules", "render_rules"]
-ValueKind: TypeAlias = _Plain | _Amount | _Rules | Literal["host_headers", "auth", "apis"]
+ValueKind: TypeAlias = (
+    _Plain | _Amount | _Rules | Literal["host_headers", "host_access", "auth", "apis"]
+)
 # Formats the bounds of a setting, and values beyond them, for messages.
 WRITTEN: Mapping[str, Callable[[int], str]] = {
     "number": "{:,}".format,
@@ -60,6 +62,13 @@ class Bodies(StrEnum):
     ALL = "all"
 
 
+class Referer(StrEnum):
+    """Referer of requests: none, or the page with the link (model/host_access.py)."""
+
+    OFF = "off"
+    PAGE = "page"
+
+
 class RenderMode(StrEnum):
     """Pages whose scripts are run: none, pages that are empty without them, or all."""
 
@@ -75,6 +84,16 @@ class RenderRule:
     match: str
     # None if an invalid definition omits it.
     mode: RenderMode | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAccess:
+    """Values for the requests to one origin (`model/host_access.py`). None: the crawl's apply."""
+
+    origin: str
+    timeout_ms: int | None = None
+    retries: int | None = None
+    referer: Referer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +326,30 @@ class CrawlSettings:
         "--insecure HOST  do not verify the certificate of this host; may be repeated",
         example='["test.example.com"]',
     )
+    # The maximum fits into an invocation of a stack's worker.
+    timeout_ms: int | None = Setting(
+        None, "network.timeout", "milliseconds", bounds=(1_000, 60_000)
+    ).as_field(
+        "Maximum time of a request. Default: 20 s, and at most 10 s without data.",
+        "--timeout TIME  maximum time of a request (20s, and at most 10s without data)",
+        example='"60s"',
+    )
+    retries: int | None = Setting(None, "network.retries", "number", bounds=(0, 10)).as_field(
+        "Maximum number of further attempts at a URL after a temporary failure. Default: 3.",
+        "--retries N  maximum number of further attempts at a URL after a temporary failure (3)",
+        example="2",
+    )
+    referer: Referer = Setting(Referer.OFF, "network.referer").as_field(
+        'Referer of requests: "off", or "page": the page with the link, for another origin only '
+        "its origin.",
+        "--referer  Referer of requests: none (default), or the page with the link",
+    )
+    # Values by origin, with priority over the values of the crawl.
+    host_access: tuple[HostAccess, ...] = Setting((), "network.hosts", "host_access").as_field(
+        "timeout, retries and referer for one host. A host means its https origin, unless a seed "
+        "has only\nits http origin.",
+        example='{ "slow.example.com" = { timeout = "60s", retries = 1 } }',
+    )
     window_s: int = Setting(WEEK_S, "dedup.window", "seconds", bounds=(0, 366 * 86_400)).as_field(
         "URLs that a run of this name saw within this time are not requested again. "
         '"0s" requests all.',
@@ -375,3 +418,9 @@ class CrawlSettings:
     # Settings for some URLs of the crawl, and extraction rules.
     rules: tuple[UrlRule, ...] = Setting((), "rules", "url_rules", editable=True).as_field()
     items: tuple[ItemRule, ...] = Setting((), "items", "item_rules", editable=True).as_field()
+
+
+# Settings whose bounds also apply to the values of one host.
+HOST_BOUNDS = tuple(
+    one for one in settings_of(CrawlSettings) if one.name in ("timeout_ms", "retries")
+)

@@ -67,6 +67,8 @@ class Request:
     accept: frozenset[str]
     body_bytes_max: int
     total_s: float
+    # Limit of the time without data. None: the fetcher's.
+    idle_s: float | None = None
     condition: Condition | None = None
     headers: Headers = field(default=(), repr=False)
     direct: bool = False

@@ -22,6 +22,7 @@ from orbweaver.fetching.response_verdict import (
 )
 from orbweaver.model.backoff import TOO_MANY_REQUESTS
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.host_access import timeout_of
 from orbweaver.model.http_exchange import Request, Response, location_of, one_line
 from orbweaver.model.named_origins import NO_ORIGINS
 from orbweaver.model.outcome import Reason
@@ -188,6 +189,7 @@ class RobotsKeeper:
 
     def _request(self, crawl: Crawl, url: str, named: frozenset[str]) -> Request:
         identity = identity_of(crawl, host_of(url), self._settings.fetching.user_agent)
+        total_s, idle_s = timeout_of(crawl, host_of(url), self._settings.fetching.fetch_total_s)
         return Request(
             url=url,
             user_agent=identity.agent,
@@ -196,7 +198,8 @@ class RobotsKeeper:
             trust=identity.trust,
             accept=frozenset({"*/*"}),
             body_bytes_max=BYTES_MAX,
-            total_s=self._settings.fetching.fetch_total_s,
+            total_s=total_s,
+            idle_s=idle_s,
             named=named,
         )
 

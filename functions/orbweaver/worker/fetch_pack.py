@@ -25,6 +25,7 @@ from orbweaver.frontier.resumption import REQUESTED_AGAIN
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_rules import by_delay
 from orbweaver.model.errors import Transient
+from orbweaver.model.host_access import longest_s, timeout_of, with_referer
 from orbweaver.model.http_exchange import Failure, Request, Response, received_of
 from orbweaver.model.named_origins import named_origins_for
 from orbweaver.model.outcome import Reason
@@ -150,7 +151,7 @@ class PackFetcher:
         if self._render_lane is not None:
             targets = await self._render_lane.route_before_fetch(context.crawl, result, targets)
         waiting_s = max(0, context.until_ms - self._clock.now_ms()) / 1000
-        visit_s = waiting_s + self._settings.fetching.fetch_total_s
+        visit_s = waiting_s + longest_s(context.crawl, self._settings.fetching.fetch_total_s)
         refused = await context.reservations.admit(targets, visit_s)
         if refused is not None:
             result.add(*(_refused(target, refused, Reason.DOLLARS) for target in targets))
@@ -364,21 +365,26 @@ class PackFetcher:
     async def _fetch(self, context: PackContext, permit: HostPermit, room: AllowedSize) -> _Answer:
         crawl, target, counts = context.crawl, permit.target, {}
         identity = self._identity(context, host_of(target.url))
+        headers = with_referer(identity.headers, crawl, target.url, target.referrer)
         sent_as: SentAs | None = None
         if crawl.cookies or crawl.auth:
-            sent_as = await self._sessions.outgoing(crawl, target.url, identity.headers)
+            sent_as = await self._sessions.outgoing(crawl, target.url, headers)
+        total_s, idle_s = timeout_of(
+            crawl, host_of(target.url), self._settings.fetching.fetch_total_s
+        )
         sitemap, paced = target.kind is TargetKind.SITEMAP, crawl.delay_ms > 0
         request = Request(
             url=target.url,
             user_agent=identity.agent,
-            headers=identity.headers if sent_as is None else sent_as.headers,
+            headers=headers if sent_as is None else sent_as.headers,
             direct=not crawl.proxied,
             trust=identity.trust,
             head=asks_by_head(crawl, target),
             accept=SITEMAP_TYPES if sitemap else page_types(crawl, target),
             body_bytes_max=room.most,
             room=room if crawl.bytes_max is not None else None,
-            total_s=self._settings.fetching.fetch_total_s,
+            total_s=total_s,
+            idle_s=idle_s,
             condition=condition_of(crawl, target, context.before.get(target.url)),
             named=named_origins_for(context.named, target),
             # With a delay, the next request may start while the fetcher verifies the response.

@@ -23,6 +23,7 @@ from orbweaver.fetching.login_form import (
 from orbweaver.fetching.response_verdict import REDIRECT_MIN, REDIRECTS, SUCCESS_MIN
 from orbweaver.model.auth import Login, OriginAuth, origins_for_login
 from orbweaver.model.backoff import transient_status
+from orbweaver.model.host_access import timeout_of
 from orbweaver.model.http_exchange import Failure, Headers, Request, Response, location_of
 from orbweaver.model.named_origins import NO_ORIGINS
 from orbweaver.model.url import host_of, resolved
@@ -191,6 +192,7 @@ class LoginAgent:
             raise LoginDeferredError(return_at_ms)
         identity = identity_of(crawl, origin, self.settings.fetching.user_agent)
         headers = joined(identity.headers, own)
+        total_s, idle_s = timeout_of(crawl, origin, self.settings.fetching.fetch_total_s)
         answer = await self.fetcher.fetch(
             Request(
                 url=url,
@@ -200,7 +202,8 @@ class LoginAgent:
                 accept=_TYPES,
                 body=body,
                 body_bytes_max=self.settings.fetching.body_bytes_max,
-                total_s=self.settings.fetching.fetch_total_s,
+                total_s=total_s,
+                idle_s=idle_s,
                 named=task.named | origins_for_login(task.auth),
                 sent=pacer.note_sent,
             )

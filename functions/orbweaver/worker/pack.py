@@ -33,6 +33,7 @@ from orbweaver.frontier.pack_result import (
 )
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import StoredNewer, is_fault
+from orbweaver.model.host_access import longest_s
 from orbweaver.model.metrics import counted, failures
 from orbweaver.model.named_origins import NO_ORIGINS, origins_of
 from orbweaver.model.outcome import Outcome, Reason
@@ -154,8 +155,7 @@ class PackProcessor:
     ) -> None:
         """`underway` collects the results that are not committed yet."""
         clock, settings, packs, frontier = ports.clock, ports.settings, ports.packs, ports.frontier
-        self._packs = packs
-        self._crawls = crawls
+        self._packs, self._crawls = packs, crawls
         self._pack_fetcher = pack_fetcher
         self._applier = applier
         self._body_writer = BodyWriter(
@@ -381,7 +381,7 @@ class PackProcessor:
         else:
             # A visit that can last a whole round would reserve more dollars than it needs.
             long = bool(pack.place) and reservations.dollars is None
-            until_ms = round_.until_ms(crawl.id, long=long)
+            until_ms = round_.until_ms(crawl.id, long=long, request_s=longest_s(crawl))
             has_next = False
 
             async def host_done(host: str) -> None:

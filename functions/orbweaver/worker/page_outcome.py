@@ -15,9 +15,9 @@ from orbweaver.fetching.response_verdict import End, Read, Redirect, Retry, Verd
 from orbweaver.frontier.admission import LIFTABLE, admit_redirect, leaves_scope, link_target
 from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import FoundLinks, Returning
-from orbweaver.model.backoff import ATTEMPTS_FEW, ATTEMPTS_MAX
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
+from orbweaver.model.host_access import retries_of
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.render_rules import RenderWhy
@@ -77,10 +77,8 @@ def outcome_of(
     answer, verdict = answered.answer, answered.verdict
     match verdict:
         case Retry():
-            # HEAD, then GET: a check of a status is not worth more requests.
-            is_last = crawl.status_only and target.attempt >= ATTEMPTS_FEW
-            attempt = ATTEMPTS_MAX if is_last else target.attempt
-            ended = answers.exhausted(verdict, attempt)
+            retries = retries_of(crawl, target.url)
+            ended = answers.exhausted(verdict, target.attempt, retries)
             return verdict if ended is None else UrlEnd(end=ended)
         case Redirect(location=location):
             if crawl.cookies and answers.sets_cookies(answer):

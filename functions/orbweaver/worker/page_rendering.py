@@ -22,6 +22,7 @@ from orbweaver.frontier.admission import in_scope
 from orbweaver.model.auth import leaves_session
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import delay_ms
+from orbweaver.model.host_access import longest_s, timeout_of
 from orbweaver.model.http_exchange import Request, Response, received_of
 from orbweaver.model.named_origins import named_origins_for
 from orbweaver.model.ports import Clock, Fetcher
@@ -123,7 +124,8 @@ class PageRendering:
 
     def wait_s(self, context: PackContext) -> float:
         """Return how many seconds a page may wait before its rendering must start."""
-        until_ms = context.until_ms + round(self.services.settings.fetching.fetch_total_s * 1000)
+        request_s = longest_s(context.crawl, self.services.settings.fetching.fetch_total_s)
+        until_ms = context.until_ms + round(request_s * 1000)
         return max(0, until_ms - self.services.clock.now_ms()) / 1000
 
     async def render(
@@ -287,6 +289,8 @@ class PageLoader:
         if crawl.auth:
             # Scripts get their data with the login of the page.
             headers = (await services.sessions().outgoing(crawl, url, headers)).headers
+        default_s = services.settings.fetching.fetch_total_s
+        total_s, idle_s = timeout_of(crawl, host_of(url), default_s)
         at_ms = services.clock.now_ms()
         room.received = None  # unknown until the response is received
         answer = await services.fetcher.fetch(
@@ -299,7 +303,8 @@ class PageLoader:
                 accept=frozenset({ANY_TYPE}),
                 body_bytes_max=room.most,
                 room=room if crawl.bytes_max is not None else None,
-                total_s=services.settings.fetching.fetch_total_s,
+                total_s=total_s,
+                idle_s=idle_s,
                 named=named_origins_for(self._context.named, self._target),
                 sent=self._pacers[host].note_sent,
             )

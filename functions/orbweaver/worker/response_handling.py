@@ -30,6 +30,7 @@ from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PageResult, 
 from orbweaver.frontier.stored_content import redacted
 from orbweaver.model.api_source import api_of
 from orbweaver.model.crawl_settings import Bodies
+from orbweaver.model.host_access import longest_s, retries_of
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord, with_items
@@ -112,6 +113,7 @@ class ResponseHandler:
             json=wants_json(context.crawl, target.url),
             others_kept=context.crawl.bodies is Bodies.ALL,
             status_only=context.crawl.status_only,
+            retries=retries_of(context.crawl, target.url),
         )
         if isinstance(verdict, answers.Retry) and verdict.block:
             # The block comes first and is never interrupted: other workers need it even if this
@@ -277,7 +279,8 @@ class ResponseHandler:
             api=api_of(context.crawl.apis, target.api),
             page=target.page,
         )
-        until_ms = context.until_ms + round((settings.fetching.fetch_total_s + later_s) * 1000)
+        request_s = longest_s(context.crawl, settings.fetching.fetch_total_s)
+        until_ms = context.until_ms + round((request_s + later_s) * 1000)
         return await self._reader.read(job, host, until_ms)
 
     async def _end(

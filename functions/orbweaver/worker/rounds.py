@@ -69,15 +69,18 @@ class Round:
         self._ends: dict[str, int] = {}
         self._taken: dict[str, _Taken] = {}
 
-    def until_ms(self, crawl_id: str, *, long: bool) -> int:
+    def until_ms(self, crawl_id: str, *, long: bool, request_s: float = 0.0) -> int:
         """Return the time after which a pack that starts now must send no more requests.
 
-        This is the end of the round if `long`, else a few seconds from now.
+        This is the end of the round if `long`, else a few seconds from now. `request_s` is the
+        longest time limit of the crawl's requests.
         """
         now_ms = self._clock.now_ms()
+        beyond_s = max(0.0, request_s - self._settings.fetching.fetch_total_s)
+        latest_ms = self._latest_ms - round(beyond_s * 1000)
         if not long:
-            return min(self._latest_ms, now_ms + round(self._settings.worker.wait_s_max * 1000))
-        return min(self._latest_ms, self._end_ms(crawl_id))
+            return min(latest_ms, now_ms + round(self._settings.worker.wait_s_max * 1000))
+        return min(latest_ms, self._end_ms(crawl_id))
 
     def _end_ms(self, crawl_id: str) -> int:
         """Return the end of the crawl's round. Until then, workers process the same hosts."""

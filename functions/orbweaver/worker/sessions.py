@@ -21,6 +21,7 @@ from orbweaver.fetching.login_form import asks_for_login
 from orbweaver.frontier.pack_result import PageResult, Returning
 from orbweaver.model.auth import OriginAuth, auth_for
 from orbweaver.model.errors import Permanent
+from orbweaver.model.host_access import retries_of
 from orbweaver.model.http_exchange import Headers, Response
 from orbweaver.model.outcome import Reason
 from orbweaver.model.target import Target, next_attempt
@@ -298,7 +299,7 @@ class Sessions:
         await self._mark_lost((crawl.id, auth.origin), at_ms)
         counts = {**given.counts, SESSION_LOST: 1}
         again = answers.Retry(reason=Reason.LOGIN, error="it asked for a login again")
-        end = answers.exhausted(again, target.attempt)
+        end = answers.exhausted(again, target.attempt, retries_of(crawl, target.url))
         if end is not None and answer.status == login.lost_page.status:
             return given._replace(counts=counts)  # the session is valid, so this is the page
         if end is not None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from orbweaver.fetching.response_verdict import End
 from orbweaver.frontier.journal import NOTHING
 from orbweaver.frontier.pack_result import PageResult, Returning
-from orbweaver.model.backoff import ATTEMPTS_FEW, backoff_s
+from orbweaver.model.backoff import attempts_of, backoff_s
+from orbweaver.model.host_access import retries_of
 from orbweaver.model.outcome import ANSWERED, Outcome, Reason, robots_attempts_max
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Clock
@@ -51,9 +52,9 @@ class Unvisited:
     def retry_robots(
         self, context: PackContext, target: Target, unreachable: RobotsUnreachable
     ) -> PageResult:
-        attempts, reason = robots_attempts_max(unreachable.reason), None
+        retries, reason = retries_of(context.crawl, target.url), None
+        attempts = attempts_of(robots_attempts_max(unreachable.reason), retries)
         if context.crawl.status_only:
-            attempts = min(attempts, ATTEMPTS_FEW)
             reason = next((one for one in _OF_HOST if one == unreachable.reason), None)
         if target.attempt >= attempts and reason is not None:
             end = End(outcome=Outcome.FAILED, reason=reason, error=unreachable.detail)

@@ -9,7 +9,7 @@ from orbweaver.cli.arguments import parse
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.model.auth import OriginAuth
-from orbweaver.model.crawl_settings import Bodies, RenderMode, Scope
+from orbweaver.model.crawl_settings import Bodies, Referer, RenderMode, Scope
 
 URL = "http://example.com/"
 
@@ -47,6 +47,7 @@ def test_every_option_of_crawl_reaches_plan() -> None:
         *("--links", "--redact", "phone", "--redact", "email", "--render", "auto"),
         *("--ca-bundle", "ca.pem", "--client-cert", "me.pem", "--insecure", "a.test"),
         *("--screenshot", "--status-only"),
+        *("--timeout", "30s", "--retries", "2", "--referer", "page"),
     ]
     parts = crawl_options.given(parse(["crawl", URL, *line]))
     assert parts == {
@@ -65,6 +66,9 @@ def test_every_option_of_crawl_reaches_plan() -> None:
         "ca_bundle": "ca.pem",
         "client_cert": "me.pem",
         "insecure_hosts": ("a.test",),
+        "timeout_ms": 30_000,
+        "retries": 2,
+        "referer": Referer.PAGE,
         "bytes_max": 10**10,
         "nanodollars_max": 250_000_000,
         "duration_max_s": 7_200,
@@ -143,10 +147,6 @@ def test_words_after_two_hyphens_are_no_options() -> None:
         ("crawl http://x --max-page 3", "did you mean --max-pages?"),
         ("crawl http://x --del 0", "unknown option --del: did you mean --delay?"),
         ("crawl http://x --limit 5", "unknown option --limit: --max-pages limits the URLs"),
-        (
-            "crawl http://x --timeout=5s",
-            "unknown option --timeout: --duration limits the whole crawl",
-        ),
         ("crawl http://x --post a=b", "unknown option --post: a crawl makes GET requests only"),
         ("crawl http://x --qqq", "orbweaver crawl: unknown option --qqq\nsee"),
         ("crawl http://x -x", "unknown option -x"),

@@ -36,6 +36,10 @@ DOCUMENT: dict[str, Any] = {
         "ca_bundle": "/ca.pem",
         "client_cert": "/me.pem:/me.key",
         "insecure": ["a.example.org"],
+        "timeout": "30s",
+        "retries": 2,
+        "referer": "page",
+        "hosts": {"example.org": {"timeout": "60s", "retries": 0, "referer": "off"}},
     },
     "dedup": {"window": 0, "strip_parameters": ["ref"], "keep_parameters": True},
     "records": {

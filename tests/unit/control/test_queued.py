@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from orbweaver.control.progress.hosts import QueuedUrl, words_of
 from orbweaver.model.backoff import ATTEMPTS_MAX
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.target import Target
 
 NOW_MS = 1_000_000
+CRAWL = Crawl(id="a-1", name="a", started_at_ms=0)
 
 
 def queued(
@@ -48,9 +52,15 @@ A, B = "http://a.test/1", "http://a.test/2"
 def test_words_of_queued_urls_name_reason_and_time(
     found: list[QueuedUrl], expected: list[str]
 ) -> None:
-    assert words_of(found, NOW_MS, 20.0) == expected
+    assert words_of(found, NOW_MS, CRAWL, 20.0) == expected
+
+
+def test_words_of_silent_url_name_limits_of_its_crawl() -> None:
+    crawl = replace(CRAWL, timeout_ms=60_000, retries=0)
+    (said,) = words_of([queued(A, -8, in_work=True)], NOW_MS, crawl, 20.0)
+    assert said.endswith("given up after 60 s without data or 60 s in total")
 
 
 def test_words_of_long_url_cut_it() -> None:
-    (said,) = words_of([queued(f"http://a.test/{'x' * 200}", 3, attempt=2)], NOW_MS, 20.0)
+    (said,) = words_of([queued(f"http://a.test/{'x' * 200}", 3, attempt=2)], NOW_MS, CRAWL, 20.0)
     assert "x…, attempt 2 in 3 s" in said

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.crawl_settings import HostAccess, Referer, Scope
 from orbweaver.model.http_exchange import Failure, Trust
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
@@ -116,6 +116,26 @@ async def test_client_certificate_goes_to_origin_of_seed_only() -> None:
     trusts = {request.url: request.trust for request in stage.web.requests}
     assert trusts[f"{SITE}/robots.txt"] == trusts[f"{SITE}/a"] == ours
     assert trusts[f"{OTHER}/robots.txt"] == trusts[f"{OTHER}/b"] == other
+
+
+async def test_limits_and_referer_of_host_reach_its_requests() -> None:
+    stage = Stage()
+    own = HostAccess(origin=OTHER, timeout_ms=30_000, retries=0, referer=Referer.PAGE)
+    crawl = replace(CRAWL, scope=Scope.ANY, obey_robots=True, timeout_ms=5_000, host_access=(own,))
+    stage.web.put(f"{SITE}/a", html(f"{OTHER}/b"))
+    for host in (SITE, OTHER):
+        stage.web.put(f"{host}/robots.txt", answer(404))
+    stage.web.put(f"{OTHER}/b", Failure(reason=Reason.TIMEOUT, detail="late"))
+    await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
+    await stage.drain()
+    sent = {
+        one.url: (one.total_s, one.idle_s, dict(one.headers).get("Referer"))
+        for one in stage.web.requests
+    }
+    assert sent[f"{SITE}/a"] == (5.0, 5.0, None)
+    assert sent[f"{OTHER}/robots.txt"] == (30.0, 30.0, None)
+    assert sent[f"{OTHER}/b"] == (30.0, 30.0, f"{SITE}/")
+    assert [one.url for one in stage.web.requests].count(f"{OTHER}/b") == 1
 
 
 async def test_record_has_proxy_of_response_and_failure() -> None:

@@ -51,6 +51,17 @@ async def test_invocation_takes_part_in_one_round() -> None:
     assert round_.rest_s(CRAWL.id, alone=False) == 0
 
 
+async def test_longer_requests_start_earlier() -> None:
+    round_ = await _begun(ManualClock(NOW_MS))
+    default_s = Settings().fetching.fetch_total_s
+    usual_ms, same_ms, early_ms, earlier_ms = (
+        round_.until_ms(CRAWL.id, long=True, request_s=request_s)
+        for request_s in (1.0, default_s, 1_000.0, 1_001.0)
+    )
+    assert usual_ms == same_ms == round_.until_ms(CRAWL.id, long=True)
+    assert early_ms - earlier_ms == 1_000
+
+
 async def test_pack_near_round_end_rests_until_end() -> None:
     clock, ending = ManualClock(NOW_MS), ShutdownSignal()
     round_ = await _begun(clock, ending)

@@ -187,7 +187,7 @@ class HttpFetcher:
     ) -> tuple[FetchResult, Attempt]:
         url = URL(request.url, encoded=True)  # already canonical: quoting again would change paths
         started_s = time.monotonic()
-        deadline = self._deadlines.within(request.total_s)
+        deadline = self._deadlines.within(request.total_s, request.idle_s)
         permit = self._permits.grant(request.named)
         paced, sent = request.paced, request.sent
         attempt = Attempt(deadline, permit, paced=paced, sent=sent, addresses=addresses)
@@ -219,7 +219,7 @@ class HttpFetcher:
 
     def _out_of_time(self, attempt: Attempt, deadline: Deadline, request: Request) -> str:
         if deadline.loop.time() < deadline.until_s:
-            return f"nothing came for {self._limits.idle_s:g} s"
+            return f"nothing came for {deadline.idle_s:g} s"
         what = "not connected" if attempt.sent_s is None else "not answered in full"
         return f"{what} within {request.total_s:g} s"
 

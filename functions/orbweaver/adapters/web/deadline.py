@@ -25,8 +25,8 @@ class Deadlines:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def within(self, total_s: float) -> Deadline:
-        return Deadline(self, total_s)
+    def within(self, total_s: float, idle_s: float | None = None) -> Deadline:
+        return Deadline(self, total_s, self._idle_s if idle_s is None else idle_s)
 
     def add(self, one: Deadline) -> None:
         self._all.add(one)
@@ -40,7 +40,7 @@ class Deadlines:
     def _look(self) -> None:
         assert self._loop is not None  # noqa: S101 - it has just called
         now_s = self._loop.time()
-        for one in [one for one in self._all if one.is_over(now_s, self._idle_s)]:
+        for one in [one for one in self._all if one.is_over(now_s)]:
             self._all.discard(one)
             one.cancel()
         self._timer = self._loop.call_later(TICK_S, self._look) if self._all else None
@@ -52,10 +52,14 @@ class Deadline:
     If it expires, the exit raises TimeoutError.
     """
 
-    __slots__ = ("_cancelling", "_deadlines", "_heard_s", "_task", "expired", "loop", "until_s")
+    __slots__ = (
+        *("_cancelling", "_deadlines", "_heard_s", "_task"),
+        *("expired", "idle_s", "loop", "until_s"),
+    )
 
-    def __init__(self, deadlines: Deadlines, total_s: float) -> None:
+    def __init__(self, deadlines: Deadlines, total_s: float, idle_s: float) -> None:
         self._deadlines = deadlines
+        self.idle_s = idle_s
         self.loop = asyncio.get_running_loop()
         self.until_s = self.loop.time() + total_s
         self.expired = False
@@ -89,8 +93,8 @@ class Deadline:
     def release(self) -> None:
         self._deadlines.discard(self)
 
-    def is_over(self, now_s: float, idle_s: float) -> bool:
-        silent = self._heard_s is not None and now_s >= self._heard_s + idle_s
+    def is_over(self, now_s: float) -> bool:
+        silent = self._heard_s is not None and now_s >= self._heard_s + self.idle_s
         return silent or now_s >= self.until_s
 
     def cancel(self) -> None:

@@ -32,6 +32,7 @@ from orbweaver.frontier.stored_content import Keeping
 from orbweaver.model.api_source import ApiSource, api_at
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
+from orbweaver.model.host_access import timeout_of
 from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.item import Item
 from orbweaver.model.outcome import ANSWERED
@@ -144,6 +145,7 @@ async def _fetched(url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher)
         identity = identity_of(crawl, host_of(url), settings.fetching.user_agent)
         api = api_at(crawl.apis, url)
         target = Target(url=url, depth=0, api=None if api is None else api.url)
+        total_s, idle_s = timeout_of(crawl, host_of(url), settings.fetching.fetch_total_s)
         request = Request(
             url=url,
             user_agent=identity.agent,
@@ -152,7 +154,8 @@ async def _fetched(url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher)
             trust=identity.trust,
             accept=page_types(crawl, target),
             body_bytes_max=settings.fetching.body_bytes_max,
-            total_s=settings.fetching.fetch_total_s,
+            total_s=total_s,
+            idle_s=idle_s,
             named=named,
         )
         response = await fetcher.fetch(request)

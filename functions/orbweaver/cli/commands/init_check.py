@@ -45,6 +45,7 @@ from orbweaver.model.amounts import dollars_text, size_text
 from orbweaver.model.auth import absolute
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import RenderMode, Scope
+from orbweaver.model.host_access import access_words
 from orbweaver.model.item_rules import ItemRule, ValueKind, ValueSource, columns_of
 from orbweaver.model.named_origins import non_public_origin_of, origins_of
 from orbweaver.model.render_rules import renders
@@ -404,9 +405,17 @@ def _manners(crawl: Crawl) -> Iterator[tuple[str, str]]:
         yield "requests", "with cookies that the site has set in this crawl"
     if not crawl.proxied:
         yield "requests", "without proxies"
+    yield from _limited(crawl)
     yield from _trusted(crawl)
     if crawl.express:
         yield "requests", "before other crawls"
+
+
+def _limited(crawl: Crawl) -> Iterator[tuple[str, str]]:
+    if said := access_words(crawl):
+        yield "requests", said
+    for one in crawl.host_access:
+        yield "requests", f"{one.origin} only: {access_words(one)}"
 
 
 def _trusted(crawl: Crawl) -> Iterator[tuple[str, str]]:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 from orbweaver.control.crawl_control import Status
 from orbweaver.diagnostics.host_status import counts_of, hosts_of
 from orbweaver.model import amounts
-from orbweaver.model.backoff import ATTEMPTS_MAX
+from orbweaver.model.backoff import ATTEMPTS_MAX, attempts_of
 from orbweaver.model.crawl import HOSTS_COUNTED_MAX, Crawl, State
 from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.host_access import retries_of, timeout_of
 from orbweaver.model.http_exchange import IDLE_S
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.settings import USER_AGENT
+from orbweaver.model.url import host_of
 from orbweaver.model.user_agent import identity_of
 from orbweaver.politeness.host_schedule import FAILURES_MAX, Host, delay_of, is_down, spacing_ms
 from orbweaver.politeness.robots_txt import parse
@@ -178,10 +180,10 @@ class QueuedUrl:
     in_work: bool = False
 
 
-def words_of(queued: Sequence[QueuedUrl], now_ms: int, request_s: float) -> list[str]:
+def words_of(queued: Sequence[QueuedUrl], now_ms: int, crawl: Crawl, request_s: float) -> list[str]:
     """Describe the next retry, and the longest request without a response.
 
-    `request_s` is the time limit of a request in seconds.
+    `request_s` is the default time limit of a request in seconds.
     """
     said = []
     retries = sorted(
@@ -193,7 +195,7 @@ def words_of(queued: Sequence[QueuedUrl], now_ms: int, request_s: float) -> list
     silent = [one for one in queued if one.in_work and now_ms - one.at_ms >= SILENT_MS_MIN]
     if silent:
         first = min(silent, key=lambda one: one.at_ms)
-        said.append(_silent(first, now_ms, request_s) + _more(len(silent) - 1))
+        said.append(_silent(first, now_ms, crawl, request_s) + _more(len(silent) - 1))
     return said
 
 
@@ -204,13 +206,15 @@ def _retry(one: QueuedUrl, now_ms: int) -> str:
     return f"waiting to retry {_short(one.target.url)}{why}, attempt {one.target.attempt} {when}"
 
 
-def _silent(one: QueuedUrl, now_ms: int, request_s: float) -> str:
+def _silent(one: QueuedUrl, now_ms: int, crawl: Crawl, request_s: float) -> str:
+    request_s, idle_s = timeout_of(crawl, host_of(one.target.url), request_s)
     waited_s = (now_ms - one.at_ms) / 1000
     said = f"no answer from {_short(one.target.url)} for {amounts.roughly(waited_s)}"
     if waited_s >= request_s:
         return said
-    said += f"; given up after {IDLE_S:g} s without data or {request_s:g} s in total"
-    return said if one.target.attempt >= ATTEMPTS_MAX else f"{said}, then retried"
+    said += f"; given up after {idle_s or IDLE_S:g} s without data or {request_s:g} s in total"
+    most = attempts_of(ATTEMPTS_MAX, retries_of(crawl, one.target.url))
+    return said if one.target.attempt >= most else f"{said}, then retried"
 
 
 def _more(number: int) -> str:
