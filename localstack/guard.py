@@ -55,26 +55,39 @@ def end_functions(emulator: int) -> None:
     """Send SIGTERM to the functions of an emulator until they end, for at most `FUNCTIONS_S`."""
     # As in Lambda, an idle function exits at SIGTERM. A worker first finishes its batch, and exits
     # at the next SIGTERM.
-    told = _children(emulator)
+    told = running_with(1, emulator)
     until_s = time.monotonic() + FUNCTIONS_S
     while told and time.monotonic() < until_s:
         for pid in told:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         time.sleep(ASKED_EVERY_S)
-        told &= _children(emulator)
+        told &= running_with(1, emulator)
 
 
-def _children(parent: int) -> set[int]:
-    """Return the ids of a process's running children. The set is empty without /proc."""
+def running_with(place: int, value: int) -> set[int]:
+    """Return the ids of running processes by a field of their `stat` files.
+
+    Fields are numbered from 0 after the name: 1 is the parent, 2 the group. The set is empty
+    without /proc.
+    """
     found = set()
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):
-            # proc(5): "pid (name) state ppid …". The name can contain any character.
-            state, ppid = entry.read_text().rpartition(")")[2].split()[:2]
-            if int(ppid) == parent and state not in "ZX":
+            fields = fields_of(entry)
+            if int(fields[place]) == value and not is_gone(fields):
                 found.add(int(entry.parent.name))
     return found
+
+
+def fields_of(stat: Path) -> list[str]:
+    # proc(5): "pid (name) state ppid …". The name can contain any character.
+    return stat.read_text().rpartition(")")[2].split()
+
+
+def is_gone(fields: list[str]) -> bool:
+    """Return whether all threads of a process have ended."""
+    return fields[0] in "ZX" and int(fields[17]) <= 1
 
 
 def main() -> None:

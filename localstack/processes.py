@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localstack import guard
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -40,11 +42,10 @@ def identify(pid: int) -> Identity | None:
     status = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
         try:
-            # proc(5): "pid (name) state ppid … starttime". The name can contain any character.
-            fields = status.read_text().rpartition(")")[2].split()
+            fields = guard.fields_of(status)
         except OSError:
             return None
-        return None if _is_gone(fields) else Identity(pid=pid, started=fields[19])
+        return None if guard.is_gone(fields) else Identity(pid=pid, started=fields[19])
     shown = subprocess.run(
         ["/bin/ps", "-o", "state=,lstart=", "-p", str(pid)],
         capture_output=True,
@@ -63,21 +64,7 @@ def is_running(process: Identity) -> bool:
 
 def members(group: int) -> list[int]:
     """Return the ids of the running processes of a group. The list is empty without /proc."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            fields = entry.read_text().rpartition(")")[2].split()
-            if int(fields[2]) == group and not _is_gone(fields):
-                found.append(int(entry.parent.name))
-    return found
-
-
-def _is_gone(fields: list[str]) -> bool:
-    """Return whether all threads of a process have ended.
-
-    `fields` are the fields of its `stat` file after the name.
-    """
-    return fields[0] in "ZX" and int(fields[17]) <= 1
+    return sorted(guard.running_with(2, group))
 
 
 def run(
