@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from orbweaver.control.continuation import Start
 from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.rows import AsyncCrawlRows, Columns, PageHook, Row
 from orbweaver.model.amounts import plural
-from orbweaver.model.columns import LINKS, ORIGIN, PAGES, TEXTS, Column, Type
+from orbweaver.model.columns import LINKS, ORIGIN, PAGES, TEXTS, Column, Table, Type
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Conflict
 from orbweaver.model.item_rules import columns_of
@@ -256,15 +256,7 @@ class AsyncClient:
 
     def pages(self, crawl: str | None = None) -> AsyncCrawlRows:
         """Return the rows of a crawl's pages, with the columns of exports (docs/records.md)."""
-
-        async def read() -> AsyncIterator[Row]:
-            async for record in self._records(crawl):
-                yield page_of(record)
-
-        async def columns() -> Columns:
-            return PAGES.columns
-
-        return AsyncCrawlRows(read, columns)
+        return AsyncCrawlRows(lambda: self._pages(crawl), _fixed(PAGES))
 
     def items(self, crawl: str | None = None, rule: str | None = None) -> AsyncCrawlRows:
         """Return the valid items that a crawl extracted by `rule`: fields and source page.
@@ -279,19 +271,15 @@ class AsyncClient:
 
     def texts(self, crawl: str | None = None) -> AsyncCrawlRows:
         """Return the main texts of a crawl that stores them (`text=True`): text and Markdown."""
-
-        async def columns() -> Columns:
-            return TEXTS.columns
-
-        return AsyncCrawlRows(lambda: self._texts(crawl), columns)
+        return AsyncCrawlRows(lambda: self._texts(crawl), _fixed(TEXTS))
 
     def links(self, crawl: str | None = None) -> AsyncCrawlRows:
         """Return the links of the pages of a crawl that stores them (`links=True`)."""
+        return AsyncCrawlRows(lambda: self._links(crawl), _fixed(LINKS))
 
-        async def columns() -> Columns:
-            return LINKS.columns
-
-        return AsyncCrawlRows(lambda: self._links(crawl), columns)
+    async def _pages(self, crawl: str | None) -> AsyncIterator[Row]:
+        async for record in self._records(crawl):
+            yield page_of(record)
 
     async def _items(self, crawl: str | None, rule: str | None) -> AsyncIterator[Row]:
         from orbweaver.exporting.chunk import item_row
@@ -349,6 +337,13 @@ class AsyncClient:
         wanted = ExportPlan(folder=Path(folder), formats=tuple(formats))
         written = await export_crawl(self._now, found, wanted)
         return tuple(path for path, _, _ in written.parts)
+
+
+def _fixed(table: Table) -> Callable[[], Coroutine[Any, Any, Columns]]:
+    async def columns() -> Columns:
+        return table.columns
+
+    return columns
 
 
 def _item_columns(crawl: Crawl, rule: str | None) -> Columns:
