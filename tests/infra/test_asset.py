@@ -281,9 +281,10 @@ folder, name, place = sys.argv[1:]
 sys.path.insert(0, folder)
 from pathlib import Path
 from orbweaver.exporting.formats import writer as writer_of
+from orbweaver.exporting.cells import cells_of
 from orbweaver.model.columns import TEXTS
 writer = writer_of(name, TEXTS, Path(place))
-writer.add({"title": "a"})
+writer.add(cells_of(TEXTS)({"title": "a"}))
 print(writer.close().sha256)
 """
 

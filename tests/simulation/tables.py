@@ -191,16 +191,13 @@ class SimWriter:
         self._lines: list[bytes] = []
         self.size = 0
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        self.add_cells([row.get(name) for name in self._columns])
-
-    def add_cells(self, cells: Sequence[Any]) -> None:
+    def add(self, cells: Sequence[Any]) -> None:
         self._lines.append(line_of(dict(zip(self._columns, cells, strict=True))))
         self.size += len(self._lines[-1])
 
     def add_block(self, block: Block) -> None:
-        for row in block.each():
-            self.add(row)
+        for cells in block.cells():
+            self.add(cells)
 
     def close(self) -> FinishedFile:
         return made(f".{self._name}", len(self._lines), b"".join(self._lines))

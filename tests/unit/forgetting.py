@@ -13,6 +13,7 @@ from pyarrow import parquet as pq
 
 from orbweaver.erasure.erasure import Forgetter
 from orbweaver.erasure.ports import Stores
+from orbweaver.exporting.cells import cells_of
 from orbweaver.exporting.chunk import page_row, text_row
 from orbweaver.exporting.formats import archive as warc_writer
 from orbweaver.exporting.formats import writer
@@ -141,7 +142,8 @@ def export(world: World, folder: Path, records: list[PageRecord]) -> None:
             rows = writer(name, table, folder)
             for record in records:
                 document = {"title": None, "text": "words", "markdown": "words"}
-                rows.add(page_row(record) if table is PAGES else text_row(record, document))
+                row = page_row(record) if table is PAGES else text_row(record, document)
+                rows.add(cells_of(table)(row))
             files.append(_put(world, rows.close(), table.name, name))
     answers = warc_writer(folder, "part-00-00000.warc.gz")
     for record in records:

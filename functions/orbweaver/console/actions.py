@@ -20,6 +20,7 @@ from orbweaver.console.dead_letters import letters_by_cause
 from orbweaver.console.definitions import forms_of, off_loop, preview_of, trial_of
 from orbweaver.console.stored import StoredPage, Tickets, stored_page
 from orbweaver.exporting import formats
+from orbweaver.exporting.cells import cells_of
 from orbweaver.exporting.chunk import ChunkTables, item_row, page_row
 from orbweaver.frontier.dead_letters import DeadLetterSelection
 from orbweaver.frontier.retrying import closing
@@ -238,10 +239,11 @@ async def pieces_of(control: Control, wanted: TableFile) -> AsyncIterator[bytes]
     """Write the file to a temporary folder and yield its content."""
     with TemporaryDirectory(prefix="orbweaver-") as folder:
         writer = formats.writer(wanted.form, wanted.table, Path(folder))
+        cells = cells_of(wanted.table)
         async with closing(control.pages(wanted.crawl)) as records:
             async for record in records:
                 for row in wanted.rows(record):
-                    writer.add(row)
+                    writer.add(cells(row))
         made = await asyncio.to_thread(writer.close)
         with made.path.open("rb") as file:
             while piece := file.read(PIECE_BYTES):

@@ -199,7 +199,7 @@ class Chunk:
             cells_of_row = self._cells[table.name] = cells_of(table)
         cells = cells_of_row(row)
         for writer in self._writers_of(table, cut):
-            writer.add_cells(cells)
+            writer.add(cells)
         self._rows[table.name] += 1
 
     def _writers_of(self, table: Table, cut: ExportLimits) -> Iterator[Writer]:

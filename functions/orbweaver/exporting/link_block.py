@@ -13,9 +13,10 @@ from itertools import chain, repeat
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
-from orbweaver.exporting.cells import SURROGATE, iso
+from orbweaver.exporting.cells import SURROGATE, cells_of, iso
 from orbweaver.exporting.formats.jsonl import safe
 from orbweaver.frontier.link_table import marks_by_row, table_rows
+from orbweaver.model.columns import LINKS
 from orbweaver.parsing.link_rows import FOLLOWED, NAMES, LinkRows
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ class LinkBlock:
         """Yield the rows one by one."""
         origin = origin_of(self.record)
         return (row | origin for row in table_rows(self.links))
+
+    def cells(self) -> Iterator[list[Any]]:
+        return map(cells_of(LINKS), self.each())
 
     @cached_property
     def lines(self) -> bytes:

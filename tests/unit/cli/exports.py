@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from orbweaver.exporting import formats
+from orbweaver.exporting.cells import cells_of
 from orbweaver.exporting.manifest import PREFIX, File, Manifest, Sums, encode_manifest, path_of
 from orbweaver.model.columns import CHANGES, PAGES, Column, Table, Type, item_table
 from tests.memory import World
@@ -78,9 +79,9 @@ def made(
     with TemporaryDirectory() as folder:
         for table, lines in rows:
             for name in names:
-                writer = formats.writer(name, table, _path(folder))
+                writer, cells = formats.writer(name, table, _path(folder)), cells_of(table)
                 for line in lines:
-                    writer.add({**line, "crawl": crawl})
+                    writer.add(cells({**line, "crawl": crawl}))
                 part = writer.close()
                 path = path_of(table.name, name, day, crawl, 0, 0, part.suffix)
                 files[path] = part.path.read_bytes()

@@ -9,6 +9,7 @@ import pytest
 
 from orbweaver.erasure.files import EXPORT_LOOK_S, EXPORT_WAIT_S, FileEraser
 from orbweaver.erasure.scope import ErasureScope
+from orbweaver.exporting.cells import cells_of
 from orbweaver.exporting.chunk import page_row
 from orbweaver.exporting.formats import writer
 from orbweaver.exporting.manifest import (
@@ -78,7 +79,7 @@ class Stage:
         name, crawl = path.split("/")[1], more.get("crawl", ENDED.id)
         made = writer(name, PAGES, folder)
         for url in rows:
-            made.add(page_row(record_of(url, crawl)))
+            made.add(cells_of(PAGES)(page_row(record_of(url, crawl))))
         done = made.close()
         body = done.path.read_bytes()
         done.path.unlink()

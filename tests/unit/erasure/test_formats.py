@@ -11,6 +11,7 @@ import pytest
 
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting import formats
+from orbweaver.exporting.cells import cells_of
 from orbweaver.exporting.formats import erased, outcomes, writer
 from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc
@@ -109,8 +110,8 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def file_of(name: str, table: Table, rows: Sequence[Mapping[str, Any]], folder: Path) -> bytes:
     made = writer(name, table, folder)
-    for row in rows:
-        made.add(row)
+    for cells in map(cells_of(table), rows):
+        made.add(cells)
     return made.close().path.read_bytes()
 
 

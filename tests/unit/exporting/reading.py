@@ -45,7 +45,7 @@ def written(
 ) -> FinishedFile:
     """Write rows in a format, and check the properties that the writer returns."""
     writer = formats.writer(name, table, folder)
-    given = [*rows]
+    given = [*map(cells_of(table), rows)]
     for row in given:
         writer.add(row)
     made = writer.close()

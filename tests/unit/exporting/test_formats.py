@@ -144,7 +144,7 @@ def test_file_without_rows_is_written(name: str, tmp_path: Path) -> None:
 def test_discarded_writer_leaves_no_file(name: str, rows: int, tmp_path: Path) -> None:
     writer = formats.writer(name, NAMED, tmp_path)
     for number in range(rows):
-        writer.add({"a": f"{number}"})
+        writer.add([f"{number}", None])
     writer.discard()
     writer.discard()
     assert list(tmp_path.iterdir()) == []
@@ -158,7 +158,7 @@ def test_discarded_writer_leaves_no_file(name: str, rows: int, tmp_path: Path) -
 def test_writer_size_estimates_file_size(name: str, tmp_path: Path) -> None:
     writer = formats.writer(name, NAMED, tmp_path)
     for number in range(70_000):
-        writer.add({"a": f"https://example.org/{number * 7919}", "b": f"{number % 9}"})
+        writer.add([f"https://example.org/{number * 7919}", f"{number % 9}"])
     said = writer.size
     made = writer.close()
     assert made.bytes * 0.5 < said < made.bytes * 2
@@ -169,7 +169,7 @@ def test_parquet_size_counts_waiting_lines(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(parquet, "SAMPLE_ROWS", 10)
     writer = formats.writer("parquet", NAMED, tmp_path)
     for _ in range(20):
-        writer.add({"a": "x" * 80_000})
+        writer.add(["x" * 80_000, None])
     assert writer.size >= 20 * 80_000 // parquet.SHRINKS_BY_MAX
     assert writer.close().bytes < 80_000
 

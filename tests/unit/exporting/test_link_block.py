@@ -45,8 +45,8 @@ def test_file_of_blocks_equals_file_of_rows(name: str, rows: str, tmp_path: Path
     together = formats.writer(name, LINKS, tmp_path)
     together.add_block(block)
     alone = formats.writer(name, LINKS, tmp_path)
-    for row in block.each():
-        alone.add(row)
+    for cells in block.cells():
+        alone.add(cells)
     made, wanted = together.close(), alone.close()
     assert made.rows == wanted.rows == block.number
     if name != "parquet":

@@ -18,7 +18,7 @@ Rules
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Block(Protocol):
-    """Several rows of a table, each as a line of JSON and as a mapping."""
+    """Several rows of a table, as lines of JSON and as cells."""
 
     @property
     def number(self) -> int: ...
@@ -45,24 +45,21 @@ class Block(Protocol):
     @property
     def lines(self) -> bytes: ...
 
-    def each(self) -> Iterator[Mapping[str, Any]]: ...
+    def cells(self) -> Iterator[Sequence[Any]]: ...
 
 
 class Writer(Protocol):
     """Writes one file with a limited number of rows in memory, and ends by `close` or `discard`.
 
-    Every added row is in the file. Cells (exporting/cells.py) are the same for all formats.
+    Every added row is in the file. Its cells (exporting/cells.py) are the same for all formats.
     """
 
     @property
     def size(self) -> int:
         """Approximate size of the file so far, in bytes. Equal rows always give the same size."""
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Append a row. Missing columns are empty."""
-
-    def add_cells(self, cells: Sequence[Any]) -> None:
-        """Append a row by its cells, in the order of the columns."""
+    def add(self, cells: Sequence[Any]) -> None:
+        """Append a row. Its cells have the order of the columns."""
 
     def add_block(self, block: Block) -> None:
         """Append several rows."""

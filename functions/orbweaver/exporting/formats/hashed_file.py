@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
-from orbweaver.exporting.cells import cells_of
 from orbweaver.model.columns import Column, Table
 
 if TYPE_CHECKING:
@@ -87,7 +86,6 @@ class TextWriter(ABC):
     def __init__(
         self, table: Table, sink: HashedFile, text_of: Callable[[Column], Callable[[Any], str]]
     ) -> None:
-        self._cells = cells_of(table)
         self._texts = tuple(map(text_of, table.columns))
         self._sink = sink
         self.rows = 0
@@ -96,10 +94,7 @@ class TextWriter(ABC):
     def size(self) -> int:
         return self._sink.bytes
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        self.add_cells(self._cells(row))
-
-    def add_cells(self, cells: Sequence[Any]) -> None:
+    def add(self, cells: Sequence[Any]) -> None:
         self._write(
             [
                 self.EMPTY if value is None else text(value)
@@ -109,8 +104,8 @@ class TextWriter(ABC):
         self.rows += 1
 
     def add_block(self, block: Block) -> None:
-        for row in block.each():
-            self.add(row)
+        for cells in block.cells():
+            self.add(cells)
 
     def close(self) -> FinishedFile:
         return self._sink.made(self.rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -74,7 +74,6 @@ class ParquetWriter:
     """
 
     def __init__(self, table: Table, sink: HashedFile) -> None:
-        self._cells = cells_of(table)
         self._columns = table.columns
         self._line = line_of(table.columns)
         self._texts = [*map(_text_of, table.columns)]
@@ -93,10 +92,7 @@ class ParquetWriter:
         lines, made = self._tried or (SHRINKS_BY, 1)
         return self._sink.bytes or max(self._bytes * made // lines, self._bytes // SHRINKS_BY_MAX)
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        self.add_cells(self._cells(row))
-
-    def add_cells(self, cells: Sequence[Any]) -> None:
+    def add(self, cells: Sequence[Any]) -> None:
         texts = [
             "null" if value is None else text(value)
             for text, value in zip(self._texts, cells, strict=True)
@@ -196,6 +192,7 @@ def erased(body: bytes, scope: ErasureFilter) -> Erased:
         names = [column.name for column in table.columns]
         texts = [column.name for column in table.columns if column.type is Type.STRING]
         chosen = ", ".join(f"{_cell(column)} AS {_name(column.name)}" for column in table.columns)
+        cells_of_row = cells_of(table)
         left_writer = ParquetWriter(table, HashedFile(folder, ".parquet"))
         gone = changed = 0
         for cells in _rows(connection, chosen):
@@ -206,7 +203,7 @@ def erased(body: bytes, scope: ErasureFilter) -> Erased:
                 gone += 1
                 continue
             changed += left is not given
-            left_writer.add({**row, **left})
+            left_writer.add(cells_of_row({**row, **left}))
         if not gone and not changed:
             left_writer.discard()
             return Erased(rows=left_writer.rows, gone={})
