@@ -117,19 +117,28 @@ def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:
             if part == "seeds":
                 urls |= {api.url for api in crawl.apis}
             return crawl.retry_of is not None or urls == set(getattr(crawl, part))
-        if part == "apis":
-            given = apis_of(plan, crawl.tracking)
-        if part == "host_headers":
-            return origins_of(given, crawl.seeds) == crawl.host_headers
-        if part == "host_access":
-            given = with_access(given, partial(origin_of, seeds=crawl.references))
-        if part == "auth":
-            given = with_origins(given, crawl.references)
         if part == "webhook":
             return given is not None and webhook_of(given) == crawl.webhook
+        given = _stored(crawl, plan, part)
     except ValueError:
         return False
     if part == "cookies":
         given = given or keeps_cookies(crawl.auth)  # a login keeps cookies in any case
     # No run has a schedule, so the definition's schedule is ignored.
     return not hasattr(crawl, part) or given == getattr(crawl, part)
+
+
+def _stored(crawl: Crawl, plan: CrawlSpec, part: str) -> Any:
+    """Return a part of a plan in the form that a crawl stores. Raises ValueError."""
+    given = getattr(plan, part)
+    match part:
+        case "apis":
+            return apis_of(plan, crawl.tracking)
+        case "host_headers":
+            return origins_of(given, crawl.seeds)
+        case "host_access":
+            return with_access(given, partial(origin_of, seeds=crawl.references))
+        case "auth":
+            return with_origins(given, crawl.references)
+        case _:
+            return given

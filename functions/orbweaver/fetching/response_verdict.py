@@ -65,7 +65,7 @@ class End:
 Verdict: TypeAlias = Read | Redirect | Retry | End
 
 
-def judge(
+def judge(  # noqa: PLR0913 - facts of a request
     answer: Response | Failure,
     *,
     attempt: int,

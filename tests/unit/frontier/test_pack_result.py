@@ -44,14 +44,6 @@ def test_known_link_is_judged_again_at_smaller_depth() -> None:
     assert not result.links_to(f"{URL}b", 3)
 
 
-def test_deferred_pack_with_login_is_not_sent_again_without_commit() -> None:
-    result = PackResult("crawl")
-    result.add(PageResult(end=Returning(target=DEEP, delay_s=7)))
-    assert result.requeue_delay_s([DEEP]) == 7
-    result.add_links(FoundLinks(counts={"logins": 1}))
-    assert result.requeue_delay_s([DEEP]) is None
-
-
 def test_page_result_is_added_as_a_whole() -> None:
     target, link = Target(url=URL, depth=1), Target(url=f"{URL}/b", depth=2)
     found = FoundLinks(admitted=(link,), refused=((Refusal.DEPTH, 2, (f"{URL}/c",)),), left=(DEEP,))

@@ -34,6 +34,6 @@ def test_value_is_replaced_listed_and_pickled_by_its_fields() -> None:
 def test_value_takes_only_names_of_its_fields() -> None:
     """An unknown attribute is refused at run time too, because values have slots."""
     with pytest.raises(TypeError):
-        Point(1)  # type: ignore[call-arg, misc]
+        Point(1)  # type: ignore[call-arg]
     with pytest.raises(AttributeError):
         Point(x=1).y = 2  # type: ignore[attr-defined]
