@@ -263,7 +263,7 @@ def _look(tree: LexborHTMLParser, found: _TreeValues) -> None:
     found.language = ((root.attributes.get("lang") if root else None) or "").strip()
     references = found.references
     # Frames would add half of the query's time, so only framesets are queried for them.
-    query = _QUERY if tree.css_first("frameset") is None else _FRAMES_QUERY
+    query = _FRAMES_QUERY if _has_frameset(root) else _QUERY
     for node in tree.css(query if rows is None else _ROWS_QUERY):
         tag, attributes = node.tag, node.attributes
         if tag not in _LINKING:
@@ -277,6 +277,14 @@ def _look(tree: LexborHTMLParser, found: _TreeValues) -> None:
             text = node.text_lexbor() if tag == "a" else attributes.get("alt")
             decision = NOFOLLOW if nofollow else FOLLOWED
             rows.append((KINDS[tag], reference, attributes.get("rel"), None, text, decision))
+
+
+def _has_frameset(root: LexborNode | None) -> bool:
+    """Whether a page has a frameset instead of a body. Both are children of the root."""
+    child = None if root is None else root.child
+    while child is not None and child.tag != "frameset":
+        child = child.next
+    return child is not None
 
 
 def _collect_other(
