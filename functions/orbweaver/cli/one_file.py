@@ -27,6 +27,7 @@ from orbweaver.cli.export_files import (
     export_crawl,
 )
 from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END, columns_of, rows_below
+from orbweaver.exporting.glue_schema import sql_text
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.columns import CHANGES, INVALID_ITEMS, LINKS, PAGES, TEXTS, items_folder
 
@@ -158,15 +159,11 @@ def _join_parquet(parts: list[Path], target: Path) -> None:
         raise WriteError(f"cannot write {target}: Parquet needs a row, and the table has none")
     import duckdb
 
-    quoted = ", ".join(map(_text, map(str, parts)))
+    quoted = ", ".join(map(sql_text, parts))
     options = "hive_partitioning = false, union_by_name = true"
     read = f"SELECT * FROM read_parquet([{quoted}], {options})"  # noqa: S608 - quoted
     with duckdb.connect() as connection:
-        connection.execute(f"COPY ({read}) TO {_text(str(target))} (FORMAT parquet)")
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+        connection.execute(f"COPY ({read}) TO {sql_text(target)} (FORMAT parquet)")
 
 
 class NewestRecords:

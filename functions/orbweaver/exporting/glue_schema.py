@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.model.columns import (
     CHANGES,
@@ -22,6 +22,9 @@ from orbweaver.model.columns import (
     Table,
     Type,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Tables that every deployment has.
 TABLES = (PAGES, TEXTS, LINKS, INVALID_ITEMS, CHANGES)
@@ -53,6 +56,14 @@ SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 
 
 # --- names --------------------------------------------------------------------------------------
+
+
+def sql_name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def sql_text(value: str | Path) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
 
 
 def query_name(table: str) -> str:

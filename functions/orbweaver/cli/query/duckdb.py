@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 from orbweaver.cli import text
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.query.tables import Piece, Sheet
-from orbweaver.exporting.glue_schema import DAY
+from orbweaver.exporting.glue_schema import DAY, sql_name, sql_text
 from orbweaver.exporting.manifest import RUN_CHARS
 from orbweaver.model.columns import LINKS, PAGES, Column, Type
 from orbweaver.model.outcome import Reason
@@ -221,7 +221,7 @@ def _close_up(connection: Any, sheets: Mapping[str, Sheet], bounds: QueryBounds)
         view = _view(sheet)
         if sheet.name == LINKS.name and sheets[PAGES.name].pieces:
             view = _DECIDED % {"links": view, "pages": _view(sheets[PAGES.name])}
-        connection.execute(f"CREATE VIEW {_name(sheet.name)} AS {view}")
+        connection.execute(f"CREATE VIEW {sql_name(sheet.name)} AS {view}")
     connection.execute("SET lock_configuration = true")
 
 
@@ -239,7 +239,7 @@ def _part(piece: Piece, columns: tuple[Column, ...]) -> str:
     # Hive partitions in paths are ignored, because the files contain these columns and the day is
     # known.
     return (
-        f"SELECT {_cells(columns, had)}, {_text(piece.day)} AS {DAY}"  # noqa: S608 - all quoted
+        f"SELECT {_cells(columns, had)}, {sql_text(piece.day)} AS {DAY}"  # noqa: S608 - all quoted
         f" FROM read_parquet({files}, hive_partitioning = false, union_by_name = true)"
     )
 
@@ -247,21 +247,13 @@ def _part(piece: Piece, columns: tuple[Column, ...]) -> str:
 def _cells(columns: tuple[Column, ...], had: frozenset[str]) -> str:
     cells = []
     for column in columns:
-        name, kind = _name(column.name), TYPES[column.type] + "[]" * column.many
+        name, kind = sql_name(column.name), TYPES[column.type] + "[]" * column.many
         cells.append(f"CAST({name if column.name in had else 'NULL'} AS {kind}) AS {name}")
     return ", ".join(cells)
 
 
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
 def _texts(values: list[str]) -> str:
-    return "[" + ", ".join(map(_text, values)) + "]" if values else "[]::VARCHAR[]"
+    return "[" + ", ".join(map(sql_text, values)) + "]" if values else "[]::VARCHAR[]"
 
 
 def _rows(pool: ThreadPoolExecutor, connection: Any) -> Iterator[tuple[Any, ...]]:

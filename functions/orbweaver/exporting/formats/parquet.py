@@ -20,6 +20,7 @@ import duckdb
 from orbweaver.exporting.cells import cells_of
 from orbweaver.exporting.formats.hashed_file import Erased, HashedFile
 from orbweaver.exporting.formats.jsonl import TEXTS, line_of, text_of
+from orbweaver.exporting.glue_schema import sql_name, sql_text
 from orbweaver.model.columns import Column, Table, Type
 
 if TYPE_CHECKING:
@@ -139,14 +140,14 @@ class ParquetWriter:
     def _copy(self, lines: Path, made: Path) -> str:
         kinds, chosen = [], []
         for column in self._columns:
-            kind, name = _many(column, TYPES[column.type]), _name(column.name)
+            kind, name = _many(column, TYPES[column.type]), sql_name(column.name)
             cell = _many(column, CELLS.get(column.type, TYPES[column.type]))
-            kinds.append(f"{_quoted(column.name)}: '{cell}'")
+            kinds.append(f"{sql_text(column.name)}: '{cell}'")
             chosen.append(f"CAST({name} AS {kind}) AS {name}")
-        read = f"{_text(lines)}, format = 'newline_delimited', columns = {{{', '.join(kinds)}}}"
+        read = f"{sql_text(lines)}, format = 'newline_delimited', columns = {{{', '.join(kinds)}}}"
         return (
             f"COPY (SELECT {', '.join(chosen)}"  # noqa: S608 - our own names, all quoted
-            f" FROM read_json({read}, maximum_object_size = {self._longest})) TO {_text(made)}"
+            f" FROM read_json({read}, maximum_object_size = {self._longest})) TO {sql_text(made)}"
             f" (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL {LEVEL},"
             f" ROW_GROUP_SIZE {GROUP_ROWS_MAX}, ROW_GROUP_SIZE_BYTES {GROUP_BYTES_MAX})"
         )
@@ -169,18 +170,6 @@ def _text_of(column: Column) -> Callable[[Any], str]:
     return text_of(column, _TEXTS)
 
 
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(path: Path) -> str:
-    return _quoted(str(path))
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 writer = ParquetWriter
 
 # --- erasing -------------------------------------------------------------------------------------
@@ -191,7 +180,9 @@ def erased(body: bytes, scope: ErasureFilter) -> Erased:
         table = Table(name="", columns=tuple(_columns(connection)))
         names = [column.name for column in table.columns]
         texts = [column.name for column in table.columns if column.type is Type.STRING]
-        chosen = ", ".join(f"{_cell(column)} AS {_name(column.name)}" for column in table.columns)
+        chosen = ", ".join(
+            f"{_cell(column)} AS {sql_name(column.name)}" for column in table.columns
+        )
         cells_of_row = cells_of(table)
         left_writer = ParquetWriter(table, HashedFile(folder, ".parquet"))
         gone = changed = 0
@@ -225,7 +216,7 @@ def _read(body: bytes) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
         file.write_bytes(body)
         with _opened(folder) as connection:
             try:
-                connection.execute(f"CREATE VIEW given AS FROM read_parquet({_text(file)})")
+                connection.execute(f"CREATE VIEW given AS FROM read_parquet({sql_text(file)})")
                 yield connection, folder
             except duckdb.Error as error:
                 raise ValueError(str(error)) from error
@@ -239,7 +230,7 @@ def _columns(connection: duckdb.DuckDBPyConnection) -> Iterator[Column]:
 
 
 def _cell(column: Column) -> str:
-    name = _name(column.name)
+    name = sql_name(column.name)
     if column.type is Type.MOMENT:
         return (
             f"list_transform({name}, lambda one: epoch_ms(one))"
