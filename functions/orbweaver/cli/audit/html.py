@@ -22,8 +22,8 @@ from orbweaver.cli.audit.report import (
 from orbweaver.cli.text import clean, plural
 
 CHECKS_SHOWN = 15
-# Sizes of a chart: its width, its columns, and the heights of a row and a bar.
-WIDTH, LABEL, VALUE, ROW, BAR = 720, 190, 80, 26, 16
+# Height of a bar, in pixels.
+BAR = 16
 # Labels and classes of the statuses.
 STATUSES = {
     FindingStatus.NEW: "new",
@@ -68,8 +68,7 @@ def _sections(report: AuditReport) -> Iterator[str]:
         Bar(label=name, parts=[(number, f"outcome-{name}")])
         for name, number in report.outcomes.items()
     ]
-    shown_outcomes = _scrolling("outcomes", bars("outcome", "URLs by outcome", outcomes))
-    yield _section("outcomes", "URLs by outcome", shown_outcomes)
+    yield _section("outcomes", "URLs by outcome", bars("outcome", "URLs by outcome", outcomes))
     if found:
         yield _overview(report, found)
         yield from map(_of_check, found)
@@ -115,7 +114,7 @@ def _figure(name: str, title: str, results: Sequence[CheckResult]) -> str:
     ]
     compared = any(FindingStatus.NEW in one.counts for one in results)
     note = "<p>Striped parts are new.</p>" if compared else ""
-    shown = _scrolling(name, bars(f"{name}-chart", title, chart))
+    shown = bars(f"{name}-chart", title, chart)
     return _section(name, title, f"{PATTERN}{shown}{note}")
 
 
@@ -244,6 +243,24 @@ def _scrolling(name: str, body: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """Sizes of a chart, in pixels. Without a column of labels, each label is above its bar."""
+
+    name: str
+    width: int
+    row: int
+    label: int = 0
+    value: int = 80
+
+
+# The stylesheet shows one of them.
+LAYOUTS = (
+    _Layout(name="wide", width=720, row=26, label=190),
+    _Layout(name="narrow", width=320, row=42),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
     """A bar: its label and its parts as number and class."""
 
@@ -256,20 +273,28 @@ class Bar:
 
 
 def bars(name: str, title: str, chart: Sequence[Bar]) -> str:
-    """Return a chart of horizontal bars. `name` is a unique id, `title` describes the chart."""
+    """Return a chart of horizontal bars for wide and one for narrow screens.
+
+    `name` is a unique id, `title` describes the chart.
+    """
+    return "".join(_chart(f"{name}-{layout.name}", title, chart, layout) for layout in LAYOUTS)
+
+
+def _chart(name: str, title: str, chart: Sequence[Bar], layout: _Layout) -> str:
     longest = max([bar.total for bar in chart] or [1]) or 1
-    scale = (WIDTH - LABEL - VALUE) / longest
-    rows = "".join(_row(bar, place * ROW, scale) for place, bar in enumerate(chart))
+    scale = (layout.width - layout.label - layout.value) / longest
+    rows = "".join(_row(bar, place * layout.row, scale, layout) for place, bar in enumerate(chart))
     said = "; ".join(f"{bar.label}: {bar.total:,}" for bar in chart)
     return (
-        f'<svg viewBox="0 0 {WIDTH} {len(chart) * ROW}" role="img"'
-        f' aria-labelledby="{name}-title {name}-text"><title id="{name}-title">{escape(title)}'
-        f'</title><desc id="{name}-text">{escape(said)}</desc>{rows}</svg>'
+        f'<svg class="{layout.name}" viewBox="0 0 {layout.width} {len(chart) * layout.row}"'
+        f' role="img" aria-labelledby="{name}-title {name}-text">'
+        f'<title id="{name}-title">{escape(title)}</title>'
+        f'<desc id="{name}-text">{escape(said)}</desc>{rows}</svg>'
     )
 
 
-def _row(bar: Bar, top: int, scale: float) -> str:
-    middle, left, shapes = top + ROW / 2, float(LABEL), []
+def _row(bar: Bar, top: int, scale: float, layout: _Layout) -> str:
+    middle, left, shapes = top + layout.row - 13.0, float(layout.label), []
     for number, kind in bar.parts:
         if number:
             # A part of few findings is visible, too.
@@ -279,7 +304,8 @@ def _row(bar: Bar, top: int, scale: float) -> str:
                 f' height="{BAR}" rx="2"/>'
             )
             left += width + 1
+    at = (layout.label - 10, middle) if layout.label else (0, top + 10.0)
     return (
-        f'<text class="label" x="{LABEL - 10}" y="{middle}">{escape(bar.label)}</text>'
+        f'<text class="label" x="{at[0]}" y="{at[1]}">{escape(bar.label)}</text>'
         f'{"".join(shapes)}<text class="value" x="{left + 6:.1f}" y="{middle}">{bar.total:,}</text>'
     )
