@@ -21,6 +21,7 @@ from orbweaver.cli.exit_codes import UsageError
 _ELSEWHERE = {
     "--limit": "--max-pages limits the URLs, --max-bytes the bytes",
     "--post": "a crawl makes GET requests only",
+    "--quiet": "only crawl, start and retry have it; other commands print their result only",
 }
 
 

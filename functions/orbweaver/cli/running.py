@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 def run_command(arguments: Namespace, around: CliContext) -> int:
     """Run a command and return its exit code. Raises UsageError and KeyboardInterrupt."""
     around = _with_logs(arguments, around)
+    if getattr(arguments, "quiet", False) and not arguments.json:
+        around = replace(around, out=io.StringIO())
     try:
         result = load(arguments.command).run(arguments, around)
         return result if isinstance(result, int) else asyncio.run(result)

@@ -76,6 +76,11 @@ def test_output_with_quiet_and_progress(
         assert [json.loads(line)["type"] for line in stage.said.splitlines()] == said
 
 
+def test_other_command_with_quiet_names_commands_that_have_it(stage: Stage) -> None:
+    assert stage.run("audit --quiet") == 2
+    assert "unknown option --quiet: only crawl, start and retry have it" in stage.noted
+
+
 @pytest.mark.parametrize(
     ("environment", "lines"),
     [

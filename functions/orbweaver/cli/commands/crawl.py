@@ -7,7 +7,6 @@ the crawl. The same command then continues the crawl.
 from __future__ import annotations
 
 import asyncio
-import io
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -84,8 +83,6 @@ def crawl(arguments: Namespace, around: CliContext) -> int:
     """Run a crawl on this machine, in a store or a stack on an emulator, and write its files."""
     plan = plan_of(arguments, around)
     wanted, context = _checked(plan, arguments, around)
-    if arguments.quiet and not arguments.json:
-        around = replace(around, out=io.StringIO())
     folder = store_of(arguments, around.folder, around.environment, makes=True)
     display = around.display(arguments)
     running = RunState()

@@ -84,6 +84,6 @@ COMMANDS = (
         name="start",
         run=_start,
         options=_start_options,
-        parents=(_plan, stack_options, json_option, progress_option),
+        parents=(_plan, stack_options, json_option, progress_option, quiet_option),
     ),
 )

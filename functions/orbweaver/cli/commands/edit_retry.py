@@ -19,6 +19,7 @@ from orbweaver.cli.command import (
     log_options,
     option,
     progress_option,
+    quiet_option,
     repeated,
 )
 from orbweaver.cli.commands.init_check import document_in, unfit
@@ -133,7 +134,7 @@ def _say_begun(
     ]
     none = {"type": "result", "crawl": crawl.id, "runs": []}
     answer(arguments, around, begun or none, *(run.id for run in runs))
-    if arguments.json:
+    if arguments.json or (arguments.quiet and runs):
         return
     if runs:
         urls = sum(len(run.references) for run in runs)
@@ -171,6 +172,6 @@ COMMANDS = (
         repeated("--reason REASON", "only URLs that failed for this reason; may be repeated"),
         option("--host HOST", "only URLs of this host"),
         option("--wait", "show progress until it ends"),
-        parents=(*STACK_JSON, progress_option, log_options),
+        parents=(*STACK_JSON, progress_option, quiet_option, log_options),
     ),
 )
