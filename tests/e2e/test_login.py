@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.stand import Stand
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 NAME = f"{login_prefix('Orbweaver')}members"
 PAGES, HALF, AT_ONCE, SLOW_S = 40, 20, 2, 1.0
