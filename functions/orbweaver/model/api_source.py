@@ -66,7 +66,7 @@ class ApiSource:
 class PagingFacts:
     """Facts about the next page, from a page of an API.
 
-    `empty`: neither an item nor a link was found. `problem` is the reason if a value has a wrong
+    `empty` means that no item and no link was found. `problem` is the reason if a value has a wrong
     type.
     """
 

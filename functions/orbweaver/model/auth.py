@@ -56,8 +56,8 @@ class Login:
     """A login form: its page, values of its fields (`inputs`), and the proof of a login.
 
     `form` is a selector of the form or of an element in it. `lost` detects a page that asks for
-    another login. `logout` is a pattern of links that end the session. `origins` are those of an
-    identity provider, to which `url` redirects.
+    another login. `logout` is a pattern of links that end the session. `origins` names the origins
+    of an identity provider, to which `url` redirects.
     """
 
     url: str

@@ -1,7 +1,7 @@
 """Decide which non-public servers a crawl may connect to: only servers that its user named.
 
-A user names an address and a port by a seed or a sitemap. So a crawl of a site on this machine can
-reach no other server of the machine.
+A user names an address and a port by a seed or a sitemap. So a crawl of a site on this machine
+cannot reach other servers of the machine.
 """
 
 from __future__ import annotations

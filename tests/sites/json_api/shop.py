@@ -1,6 +1,6 @@
 """Products of a shop as JSON: one endpoint for each form of paging, and a page per product.
 
-A request is a function of its path, query and body, so that tests can compare what was crawled.
+The answer depends only on path, query and body, so tests can compare the crawled items.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def test_output_with_quiet_and_progress(
         assert [json.loads(line)["type"] for line in stage.said.splitlines()] == said
 
 
-def test_other_command_with_quiet_names_commands_that_have_it(stage: Stage) -> None:
+def test_quiet_at_other_command_names_commands_with_the_option(stage: Stage) -> None:
     assert stage.run("audit --quiet") == 2
     assert "unknown option --quiet: only crawl, start and retry have it" in stage.noted
 
