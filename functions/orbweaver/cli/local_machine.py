@@ -82,8 +82,7 @@ class ThisMachine:
     def region(self, environment: Mapping[str, str]) -> str | None:
         from localstack import cdk
 
-        with _reaching():
-            return cdk.region_of(environment)
+        return cdk.region_of(environment)
 
     def outputs(
         self, stack: str, environment: Mapping[str, str], say: Say
@@ -108,37 +107,32 @@ class ThisMachine:
     def stacks(self, environment: Mapping[str, str]) -> list[str]:
         from localstack import deployed
 
-        with _reaching():
-            return deployed.names(environment)
+        return deployed.names(environment)
 
     def sources(self, function: str, environment: Mapping[str, str]) -> tuple[Source, ...]:
         from localstack import deployed
 
-        with _reaching():
-            return deployed.read_sources(function, environment)
+        return deployed.read_sources(function, environment)
 
     def alarms(self, stack: str, environment: Mapping[str, str]) -> tuple[Alarm, ...] | None:
         from localstack import deployed
 
-        with _reaching():
-            return deployed.read_alarms(stack, environment)
+        return deployed.read_alarms(stack, environment)
 
     def switch(self, source: Source, environment: Mapping[str, str], *, on: bool) -> bool:
         from localstack import deployed
 
-        with _reaching():
-            return deployed.switch(source, environment, on=on)
+        return deployed.switch(source, environment, on=on)
 
     def variables(self, function: str, environment: Mapping[str, str]) -> Mapping[str, str]:
         from botocore.exceptions import BotoCoreError, ClientError
 
         from localstack import cdk
-        from localstack.errors import LocalStackError
 
         try:
             with cdk.client("lambda", environment) as client:
                 found = client.get_function_configuration(FunctionName=function)
-        except (BotoCoreError, ClientError, LocalStackError):
+        except (BotoCoreError, ClientError, StackUnreachable):
             return {}
         variables: dict[str, str] = found.get("Environment", {}).get("Variables", {})
         return variables
@@ -146,14 +140,12 @@ class ThisMachine:
     def context(self, stack: str, environment: Mapping[str, str]) -> Mapping[str, str]:
         from localstack import deployed
 
-        with _reaching():
-            return deployed.context_of(stack, environment)
+        return deployed.context_of(stack, environment)
 
     def depths(self, settings: Settings, environment: Mapping[str, str]) -> Depths | None:
         from botocore.exceptions import BotoCoreError, ClientError
 
         from localstack import cdk
-        from localstack.errors import LocalStackError
         from orbweaver.adapters.aws.queue_depths import depths_of
 
         urls = (settings.queues.seed_queue_url, *settings.queues.pack_queue_urls)
@@ -165,7 +157,7 @@ class ThisMachine:
             client = self._queues[endpoint]
             lanes = [_counts(client, url) for url in urls]
             dead = _counts(client, settings.queues.dead_letter_queue_url)
-        except (BotoCoreError, ClientError, LocalStackError):
+        except (BotoCoreError, ClientError, StackUnreachable):
             return None
         return depths_of(lanes, dead)
 
@@ -221,14 +213,13 @@ class ThisMachine:
 
     def running(self) -> list[str]:
         from localstack import cdk, deployed, emulator
-        from localstack.errors import LocalStackError
 
         lines = []
         for found in emulator.find_all():
             healthy = found.is_healthy()
             health = "healthy" if healthy else "does not answer"
             lines.append(f"{found.endpoint_url}  {health}  log {found.log}")
-            with contextlib.suppress(LocalStackError):
+            with contextlib.suppress(StackUnreachable):
                 stacks = deployed.of_product(found.environment()) if healthy else ()
                 apis = ((one.name, one.outputs.get(cdk.API_URL)) for one in stacks)
                 lines += [f"  stack {name}, API {url}" for name, url in apis if url]
@@ -290,15 +281,14 @@ def _kept(context: dict[str, str], folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _reaching(hint: str = "") -> Iterator[None]:
-    """Convert errors of the local stack and of AWS clients to StackUnreachable."""
-    from localstack.errors import LocalStackError, sentence_of
+    """Convert errors of AWS clients to StackUnreachable, and add a hint to its message."""
+    from localstack.errors import sentence_of
 
     try:
         yield
-    except LocalStackError as error:
-        raise StackUnreachable("\n".join(filter(None, (str(error), hint)))) from error
     except Exception as error:
-        if (said := sentence_of(error)) is None:
+        said = str(error) if isinstance(error, StackUnreachable) else sentence_of(error)
+        if said is None:
             raise
         raise StackUnreachable("\n".join(filter(None, (said, hint)))) from error
 

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from localstack.errors import LocalStackError
 from orbweaver.model.address_policy import THIS_MACHINE
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import PREFIX, Settings, SettingsError
@@ -68,10 +69,8 @@ EXTRA = {
     "DeliveryDeadLetterQueueUrl": "delivery_dead_letter_url",
 }
 WORKER, RENDERER = "WorkerFunction", "RendererFunction"
-
-
-class StackUnreachable(Exception):
-    """The stack cannot be reached. The message contains the command to run."""
+# The stack cannot be reached. The message contains the command to run.
+StackUnreachable = LocalStackError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
