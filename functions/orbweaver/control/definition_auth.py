@@ -100,8 +100,7 @@ def _read(value: object) -> tuple[OriginAuth, ...]:
         for name, one in table.items():
             key = next((key for key in ORIGIN_KEYS if key.path == name), None)
             if key is None:
-                text = no_such_key(name, ORIGIN_KEYS, "an origin")
-                problems.append((f"{path}.{plain(name)}", text))
+                problems.append(_unknown(path, name))
                 continue
             try:
                 parts[key.part] = key.codec.read(one)
@@ -113,6 +112,13 @@ def _read(value: object) -> tuple[OriginAuth, ...]:
     if problems:
         raise UnfitWithin(tuple(found), problems)
     return tuple(found)
+
+
+def _unknown(path: str, name: str) -> tuple[str, str]:
+    """Return path and message for an unknown key, which may be a secret in a wrong place."""
+    text = no_such_key(name, ORIGIN_KEYS, "an origin")
+    # A name without a similar key is not shown.
+    return (f"{path}.{plain(name)}", text) if "did you mean" in text else (path, text)
 
 
 def _auth_of(origin: str, parts: dict[str, Any]) -> OriginAuth:

@@ -157,6 +157,20 @@ def test_invalid_value_problem_has_key_value_and_fix(path: str, value: object, s
     assert "secret" not in found[path]
 
 
+@pytest.mark.parametrize(
+    ("key", "path", "said"),
+    [
+        ("bearre", "auth.'https://a.test'.bearre", "did you mean bearer?"),
+        ("s3cret-t0ken", "auth.'https://a.test'", "an origin has basic, bearer"),
+    ],
+)
+def test_unknown_key_of_login_is_shown_only_if_similar(key: str, path: str, said: str) -> None:
+    """A secret may have been typed in its place."""
+    found = problems({"seeds": [SEED], "auth": {"https://a.test": {key: "env:A"}}})
+    assert said in found[path]
+    assert "s3cret" not in str(found)
+
+
 ONE = {"match": "/a", "depth": 1}
 
 
