@@ -87,6 +87,14 @@ def access_words(given: Crawl | HostAccess) -> str:
     return ", ".join(said)
 
 
+def applied_words(crawl: Crawl, host: str) -> str:
+    """Describe the values for a host, as `access_words`. Empty if all are defaults."""
+    applied = access_to(crawl, host)
+    return access_words(
+        applied if applied.referer is Referer.PAGE else replace(applied, referer=None)
+    )
+
+
 class AccessError(ValueError):
     """The values of a host are invalid. The message has the host, the value and the fix."""
 

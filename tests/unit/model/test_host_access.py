@@ -11,6 +11,8 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_codec import from_fields, to_fields
 from orbweaver.model.crawl_settings import HostAccess, Referer
 from orbweaver.model.host_access import (
+    access_words,
+    applied_words,
     longest_s,
     retries_of,
     timeout_of,
@@ -80,6 +82,15 @@ def test_referer_follows_policy_of_browsers(
     assert dict(with_referer((), crawl, url, referrer)).get("Referer") == sent
     fixed = (("referer", "https://fixed.test/"),)
     assert with_referer(fixed, crawl, url, referrer) == fixed
+
+
+def test_words_describe_only_given_values() -> None:
+    words = "for up to 1m each, with at most 9 retries"
+    assert access_words(OWN.host_access[0]) == applied_words(OWN, B) == words
+    assert applied_words(OWN, A) == "for up to 5s each, with at most 1 retry"
+    assert applied_words(Crawl(id="a-1", name="a", started_at_ms=0), A) == ""
+    assert applied_words(PAGE, A).endswith("with at most 1 retry, with the linking page as Referer")
+    assert access_words(HostAccess(origin=A, referer=Referer.OFF)) == "without Referer"
 
 
 def test_stored_crawl_keeps_host_values() -> None:

@@ -30,6 +30,7 @@ from orbweaver.diagnostics.url_changes import changes, suggest_url
 from orbweaver.frontier.admission import admit_link
 from orbweaver.model.address_policy import PUBLIC_ONLY, THIS_MACHINE, Allowed, parse_allowed
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.host_access import applied_words
 from orbweaver.model.named_origins import origins_of
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.settings import USER_AGENT, Settings
@@ -66,6 +67,7 @@ def url(arguments: Namespace, around: CliContext) -> int:
         "headers": tuple(
             name for name, _ in identity_of(crawl, host_of(found), USER_AGENT).headers
         ),
+        "limits": applied_words(crawl, host_of(found)) or None,
         "cookies": "cookies that its site sets in the crawl" if crawl.cookies else None,
         **_asked(found, crawl, _allowed(arguments, around)),
     }
