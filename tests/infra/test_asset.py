@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ELF_AARCH64 = 183
 LOCAL = Config.from_context({"target": "local"}).functions_run_on
 # Libraries whose import name differs from the package name.
-MODULES = {"google-re2": "re2"}
+MODULES = {"google-re2": "re2", "python-jsonpath": "jsonpath"}
 
 NEEDED = [
     ("aiohttp/client.py", True),
