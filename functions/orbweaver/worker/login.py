@@ -74,6 +74,8 @@ class LoginTask:
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     named: frozenset[str] = NO_ORIGINS
     say: Callable[[str], None] = _ignore
+    # URLs of the requests that were sent.
+    sent: list[str] = field(default_factory=list, repr=False)
 
     @property
     def login(self) -> Login:
@@ -190,6 +192,7 @@ class LoginAgent:
         return_at_ms = await pacer.wait_for_slot(1)
         if return_at_ms is not None:
             raise LoginDeferredError(return_at_ms)
+        task.sent.append(url)
         identity = identity_of(crawl, origin, self.settings.fetching.user_agent)
         headers = joined(identity.headers, own)
         total_s, idle_s = timeout_of(crawl, origin, self.settings.fetching.fetch_total_s)

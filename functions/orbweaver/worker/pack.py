@@ -393,6 +393,7 @@ class PackProcessor:
             context = PackContext(
                 crawl=crawl,
                 until_ms=until_ms,
+                login_until_ms=round_.latest_ms,
                 reservations=reservations,
                 seen=partial(self._seen.seen, crawl),
                 linked=result.links_to,

@@ -40,6 +40,8 @@ class PackContext:
     crawl: Crawl
     until_ms: int
     reservations: Reservations
+    # Time until which a login may send requests, which can take longer than a visit.
+    login_until_ms: int = 0
     before: Mapping[str, PageRecord] = field(default_factory=dict)
     seen: Callable[[Collection[str]], AbstractSet[str]] = frozenset().intersection
     linked: Callable[[str, int], bool] = lambda _url, _depth: False

@@ -60,7 +60,8 @@ class Round:
         self._ending = ending
         reserve_s = settings.fetching.fetch_total_s + settings.worker.apply_reserve_s
         self._reserve_ms = round(reserve_s * 1000)
-        self._latest_ms = deadline_ms - self._reserve_ms
+        # No request may start after this time.
+        self.latest_ms = deadline_ms - self._reserve_ms
         billed = settings.function.waits_billed == "yes"
         self._least_ms = LEAST_MS if billed else LEAST_UNBILLED_MS
         self._take: Callable[[Pack], Coroutine[None, None, None]] | None = None
@@ -77,7 +78,7 @@ class Round:
         """
         now_ms = self._clock.now_ms()
         beyond_s = max(0.0, request_s - self._settings.fetching.fetch_total_s)
-        latest_ms = self._latest_ms - round(beyond_s * 1000)
+        latest_ms = self.latest_ms - round(beyond_s * 1000)
         if not long:
             return min(latest_ms, now_ms + round(self._settings.worker.wait_s_max * 1000))
         return min(latest_ms, self._end_ms(crawl_id))

@@ -53,7 +53,7 @@ class SessionState:
         return replace(self, holder="", until_ms=0)
 
     def verified(self) -> SessionState:
-        return replace(self.released(), stage=SessionStage.VALID)
+        return replace(self.released(), stage=SessionStage.VALID, tries=0, errors=0)
 
     def logged_in(self, landing: str | None) -> SessionState:
         if self.epoch >= LOGINS_MAX:

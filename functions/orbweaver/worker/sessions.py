@@ -19,7 +19,7 @@ from orbweaver.fetching import response_verdict as answers
 from orbweaver.fetching.cookies_file import CookiesFileError, read_cookies
 from orbweaver.fetching.login_form import asks_for_login
 from orbweaver.frontier.pack_result import PageResult, Returning
-from orbweaver.model.auth import OriginAuth, auth_for
+from orbweaver.model.auth import OriginAuth, auth_for, origins_for_login
 from orbweaver.model.errors import Permanent
 from orbweaver.model.host_access import retries_of
 from orbweaver.model.http_exchange import Headers, Response
@@ -254,7 +254,16 @@ class Sessions:
             counts = {"cookies.imported": len(found.cookies), "cookies.expired": found.expired}
             visit.result.count(counts)
             return held.logged_in(None)
-        from orbweaver.worker.login import LoginAgent, LoginTask
+        from orbweaver.worker.login import (
+            LoginAgent,
+            LoginDeferredError,
+            LoginTask,
+            LoginUnreachableError,
+        )
+
+        # Another worker may have stored newer cookies.
+        for origin in origins_for_login(auth):
+            await self._cookies.load(crawl.id, f"{origin}/")
 
         agent = LoginAgent(
             self._fetcher, self._hosts, self._cookies, self._clock, self._ports.settings
@@ -262,7 +271,7 @@ class Sessions:
         task = LoginTask(
             crawl=crawl,
             auth=auth,
-            until_ms=visit.context.until_ms,
+            until_ms=min(held.until_ms, visit.context.login_until_ms),
             values=values,
             named=visit.context.named,
         )
@@ -270,9 +279,16 @@ class Sessions:
         # A cookie alone does not show whether the site still accepts it.
         can_verify = check.url or check.selector or check.text
         lost = held.landing if held.stage is SessionStage.LOST and can_verify else None
-        if lost is not None and await agent.unproven(task, lost) is None:
-            return held.verified()
-        return held.logged_in(await agent.log_in(task))
+        try:
+            if lost is not None and await agent.unproven(task, lost) is None:
+                return held.verified()
+            return held.logged_in(await agent.log_in(task))
+        except LoginDeferredError as deferred:
+            if not task.sent:
+                raise
+            # A login cannot continue later. Otherwise its form would be sent again and again.
+            why = "the login takes longer than a worker may run: lower the delay of the crawl"
+            raise LoginUnreachableError(why) from deferred
 
     async def _finish(self, key: tuple[str, str], after: SessionState, held: SessionState) -> None:
         # If the lease has expired, another worker has changed the state, which counts.

@@ -13,7 +13,14 @@ import pytest
 
 from orbweaver.frontier.messages import child_id
 from orbweaver.model.auth import OriginAuth, PageCheck
-from orbweaver.worker.session_state import LOGINS_MAX, TRIES_MAX, SessionState, from_text
+from orbweaver.worker.session_state import (
+    ERRORS_MAX,
+    LOGINS_MAX,
+    TRIES_MAX,
+    SessionState,
+    from_text,
+    to_text,
+)
 from tests.unit.stage import CRAWL, SITE, Stage, noting, outcomes, pack_of
 from tests.unit.worker.login_site import (
     FORM,
@@ -103,6 +110,21 @@ async def test_missing_page_of_valid_session_keeps_its_status() -> None:
     assert len(site.logins) == 1
 
 
+@pytest.mark.parametrize(
+    ("delay_ms", "ends"), [(4_000, {"fetched.ok"}), (30_000, {"failed.login"})]
+)
+async def test_login_longer_than_visit_is_not_started_forever(
+    delay_ms: int, ends: set[str]
+) -> None:
+    """A visit of a crawl with a budget lasts seconds. Invocations of this stage last a minute."""
+    stage = staged(pages=3)
+    crawl = replace(LOGGED_IN, delay_ms=delay_ms, nanodollars_max=10**9)
+    await crawled(stage, crawl)
+    assert set(outcomes(stage.world).values()) == ends
+    assert len(site_of(stage).logins) <= ERRORS_MAX
+    assert stage.counts(crawl).get("logins", 0) == ("fetched.ok" in ends)
+
+
 async def test_cookies_of_lost_session_do_not_replace_new_one() -> None:
     stage = staged(lasts=5)
     site_of(stage).resets = True
@@ -132,6 +154,28 @@ async def crawled_by_two(stage: Stage) -> None:
         *(one.deliver(pack) for one, pack in zip((stage, other), packs, strict=True))
     )
     await stage.drain()
+
+
+async def test_check_of_lost_session_uses_cookies_of_other_workers() -> None:
+    stage = staged()
+    stage.count(LOGGED_IN, claimed=3)
+    other = Stage(world=stage.world, clock=stage.clock)
+    other.web, site = stage.web, site_of(stage)
+    other.restart()
+    stage.world.crawls[LOGGED_IN.id] = LOGGED_IN
+    packs = [
+        pack_of(f"{SITE}/p/{37 + one}", crawl=LOGGED_IN.id, pack=child_id("r", one))
+        for one in range(3)
+    ]
+    await other.deliver(packs[0])
+    site.valid.clear()
+    await stage.deliver(packs[1])
+    await stage.drain()
+    assert len(site.logins) == 2
+    key, text = next(one for one in stage.world.cookies.items() if "://" in one[0][1])
+    stage.world.cookies[key] = to_text(from_text(text).lost())
+    await other.deliver(packs[2])
+    assert len(site.logins) == 2
 
 
 async def test_wrong_password_is_tried_twice_and_fails_the_urls() -> None:
