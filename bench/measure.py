@@ -44,7 +44,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A command that has ended. Times are values of `time.monotonic`."""
+    """A command that has ended. Times are values of `time.monotonic`.
+
+    If the command was stopped, its `code` is None and `stopped` is the reason.
+    """
 
     code: int | None
     out: str
@@ -54,6 +57,7 @@ class Ran:
     cpu_s: float
     resident_bytes_max: int
     samples: tuple[Usage, ...] = field(repr=False)
+    stopped: str = ""
 
     @property
     def said(self) -> dict[str, Any]:
@@ -125,9 +129,9 @@ def run(
     folder: Path,
     limit_s: float,
     beside: Sequence[int] = (),
-    tick: Callable[[], None] = lambda: None,
+    tick: Callable[[Usage], str | None] = lambda _: None,
 ) -> Ran:
-    """Run a command to its end, or kill it after `limit_s`: then its `code` is None."""
+    """Run a command to its end, or stop it after `limit_s` or when `tick` returns a reason."""
     # The usage of running processes with the ids `beside` counts: they work for the command.
     before = usage(beside)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -143,7 +147,9 @@ def run(
         )
         samples: list[Usage] = []
         try:
-            code, used = _wait(process, beside, before.cpu_s, samples, started_s + limit_s, tick)
+            code, stopped, used = _wait(
+                process, beside, before.cpu_s, samples, started_s + limit_s, tick
+            )
         finally:
             _end(process)
         ended_s = time.monotonic()
@@ -151,6 +157,7 @@ def run(
         err.seek(0)
         return Ran(
             code=code,
+            stopped=stopped,
             out=out.read(),
             err=err.read()[-ERROR_CHARS_SHOWN:],
             started_s=started_s,
@@ -173,16 +180,17 @@ def _wait(
     before_s: float,
     samples: list[Usage],
     deadline_s: float,
-    tick: Callable[[], None],
-) -> tuple[int | None, Usage]:
+    tick: Callable[[Usage], str | None],
+) -> tuple[int | None, str, Usage]:
     while True:
         pid, status, used = os.wait4(process.pid, os.WNOHANG)
         if pid:
             process.returncode = os.waitstatus_to_exitcode(status)
-            return process.returncode, Usage(
-                at_s=time.monotonic(),
-                cpu_s=used.ru_utime + used.ru_stime,
-                resident_bytes=0,
+            cpu_s = used.ru_utime + used.ru_stime
+            return (
+                process.returncode,
+                "",
+                Usage(at_s=time.monotonic(), cpu_s=cpu_s, resident_bytes=0),
             )
         seen = usage([process.pid, *beside])
         samples.append(
@@ -192,9 +200,9 @@ def _wait(
                 resident_bytes=max(seen.resident_bytes, peak(process.pid)),
             )
         )
-        if seen.at_s > deadline_s:
-            return None, Usage(at_s=seen.at_s, cpu_s=0.0, resident_bytes=0)
-        tick()
+        stopped = "time" if seen.at_s > deadline_s else tick(samples[-1])
+        if stopped:
+            return None, stopped, Usage(at_s=seen.at_s, cpu_s=0.0, resident_bytes=0)
         time.sleep(TICK_S)
 
 

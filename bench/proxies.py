@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gzip
 import json
-import os
 import socket
 import socketserver
 import subprocess
@@ -32,13 +30,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote
 
+from bench.measure import free_port
+from bench.serving import CALLER, Place, orbweaver, stop, unpacked
 from tests.integration.fetcher.authority import Leaf, authority, server_context
 
 USER, PASSWORD = "me", "w0rd_7h4t_1s"
 SECRETS = (PASSWORD.encode(), b64encode(f"{USER}:{PASSWORD}".encode()), b"roxy-Auth")
 PAGES = 20
-START_S = 10.0
 CRAWL_S = 90.0
+RETRIES = {"ORBWEAVER_RETRY_BASE_S": "0.05"}
 
 
 @dataclass
@@ -92,22 +92,6 @@ class Site:
         (self.folder / "ca.pem").write_bytes(authority("trusted").pem)
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
-
-
-def wait_for(port: int) -> None:
-    until = time.monotonic() + START_S
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.05)
-    raise SystemExit(f"nothing listens on port {port}: is the proxy installed?")
-
-
 @dataclass
 class Daemon:
     """A running proxy. `source` is the address from which it connects to sites."""
@@ -120,13 +104,6 @@ class Daemon:
     def url(self, credentials: str = "") -> str:
         at = f"{credentials}@" if credentials else ""
         return f"{self.scheme}://{at}127.0.0.1:{self.port}"
-
-    def stop(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
 
 
 def squid(folder: Path, site: Site, *, auth: bool, source: str, tls: bool) -> tuple[list[str], int]:
@@ -212,12 +189,15 @@ class Bench:
     def __init__(self, kind: str, root: Path, site: Site, user: tuple[str, str]) -> None:
         self.kind, self.root, self.site, self.user = kind, root, site, user
         self._number = 0
-        self.running: list[Daemon] = []
+        self.servers = contextlib.ExitStack()
 
     def daemon(self, *, auth: bool = False) -> Daemon:
         self._number += 1
-        folder = self.root / f"{self.kind}-{self._number}"
-        folder.mkdir()
+        place = Place(
+            name=f"{self.kind}-{self._number}", home=self.root, user=CALLER, open=self.servers
+        )
+        folder = place.folder
+        folder.mkdir(parents=True)
         source = f"127.0.0.{10 + self._number}"
         scheme = {"squid": "http", "squid-tls": "https", "tinyproxy": "http"}.get(self.kind)
         if scheme is None:
@@ -227,12 +207,7 @@ class Bench:
             words, port = tinyproxy(folder, self.site, auth=auth, source=source)
         else:
             words, port = squid(folder, self.site, auth=auth, source=source, tls=scheme == "https")
-        with (folder / "out").open("wb") as out:
-            process = subprocess.Popen(words, stdout=out, stderr=out)
-        wait_for(port)
-        daemon = Daemon(scheme or self.kind, port, source, process)
-        self.running.append(daemon)
-        return daemon
+        return Daemon(scheme or self.kind, port, source, place.start(words, port=port))
 
     def crawl(
         self,
@@ -243,34 +218,19 @@ class Bench:
         """Run a crawl in a new store."""
         self._number += 1
         folder = self.root / f"{self.kind}-crawl-{self._number}"
-        folder.mkdir()
-        command = [sys.executable, "-m", "orbweaver.cli.main", "crawl", *words]
-        command += ["--store", "store", "--out", "pages.jsonl", "--ca-bundle"]
-        command += [str(self.site.folder / "ca.pem")]
-        own = {"ORBWEAVER_RETRY_BASE_S": "0.05", "SSL_CERT_FILE": str(self.site.folder / "ca.pem")}
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, **own, **(environment or {})},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+        folder.mkdir(parents=True)
+        bundle = str(self.site.folder / "ca.pem")
+        code, text = orbweaver(
+            *("crawl", *words, "--store", "store", "--out", "pages.jsonl", "--ca-bundle", bundle),
+            folder=folder,
+            environment={**RETRIES, "SSL_CERT_FILE": bundle, **(environment or {})},
+            limit_s=CRAWL_S,
+            watch=watch,
         )
-        if watch is not None:
-            threading.Thread(target=watch, args=(process,), daemon=True).start()
-        try:
-            text, _ = process.communicate(timeout=CRAWL_S)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            text, _ = process.communicate()
         (folder / "said").write_text(text)
         pages = folder / "pages.jsonl"
         lines = pages.read_text().splitlines() if pages.exists() else []
-        return Ran(process.returncode, text, [json.loads(line) for line in lines])
-
-    def stop(self) -> None:
-        for daemon in self.running:
-            daemon.stop()
+        return Ran(code, text, [json.loads(line) for line in lines])
 
     # --- cases: each returns None, or the fault ---------------------------------------------------
 
@@ -343,7 +303,7 @@ class Bench:
             while process.poll() is None and len(self.site.asked) < since + 6:
                 time.sleep(0.05)
             used = self.site.asked[-1][0]
-            (first if used == first.source else second).stop()
+            stop((first if used == first.source else second).process)
 
         proxies = ("--proxy", first.url(), "--proxy", second.url())
         ran = self.crawl(self.site.url("plain"), *proxies, "--delay", "150ms", watch=kill)
@@ -442,22 +402,16 @@ class Leaks:
         self.processes: dict[str, bytes] = {}
 
     def run(self, *words: str, environment: dict[str, str] | None = None) -> bytes:
-        command = [sys.executable, "-m", "orbweaver.cli.main", *words]
-        process = subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env={**os.environ, "ORBWEAVER_RETRY_BASE_S": "0.05", **(environment or {})},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+        _, text = orbweaver(
+            *words,
+            folder=self.folder,
+            environment={**RETRIES, **(environment or {})},
+            limit_s=CRAWL_S,
+            watch=self._watch,
         )
-        threading.Thread(target=self._watch, args=(process,), daemon=True).start()
-        try:
-            return process.communicate(timeout=CRAWL_S)[0]
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            return process.communicate()[0]
+        return text.encode()
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+    def _watch(self, process: subprocess.Popen[str]) -> None:
         """Collect arguments and environments of the children of a command."""
         while process.poll() is None:
             for path in Path("/proc").glob("[0-9]*"):
@@ -470,12 +424,9 @@ class Leaks:
             time.sleep(0.05)
 
     def tree(self, *names: str) -> bytes:
-        """Return all files below folders, compressed ones also unpacked."""
-        paths = [path for name in names for path in (self.folder / name).rglob("*")]
-        found = [path.read_bytes() for path in paths if path.is_file()]
-        return b"".join(
-            data + (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else b"") for data in found
-        )
+        """Return all files below folders, unpacked."""
+        found = (content for name in names for _, content in unpacked(self.folder / name))
+        return b"".join(found)
 
     def attempts(self) -> Iterator[tuple[str, bytes]]:
         daemon, url = self.bench.daemon(auth=True), self.site.url("plain")
@@ -560,24 +511,19 @@ def main() -> int:
                 if case in WITH_PASSWORD and len(user) != 2:
                     print(f"{kind:10} {case:18} skipped", flush=True)
                     continue
-                bench = Bench(kind, root, site, user)
-                bench._number = sum(1 for _ in root.iterdir())
-                try:
+                bench = Bench(kind, root / f"{kind}-{case}", site, user)
+                with bench.servers:
                     why = getattr(bench, case)()
-                finally:
-                    bench.stop()
                 wrong += why is not None
                 print(f"{kind:10} {case:18} {'ok' if why is None else why}", flush=True)
         if given.leaks:
             leaks = Leaks(root, site)
-            try:
+            with leaks.bench.servers:
                 for number, (name, data) in enumerate(leaks.attempts(), 1):
                     hit = any(secret in data for secret in SECRETS)
                     wrong += hit
                     said = "FOUND" if hit else "none"
                     print(f"leak {number:2} {name:40} {len(data):9,} B {said}", flush=True)
-            finally:
-                leaks.bench.stop()
     return 1 if wrong else 0
 
 

@@ -1,29 +1,32 @@
-"""Folders of applications and servers that a benchmark starts, on 127.0.0.1."""
+"""Start applications and servers for a benchmark, and commands of Orbweaver that use them."""
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PROJECT = Path(__file__).resolve().parents[1]
 HOME = PROJECT / ".local" / "yield"
 ROOT = HOME / "root"  # unpacked packages
 PYTHONS = HOME / "python"  # virtual environments
 ADDRESS = "127.0.0.1"
-READY_S, STOP_S = 30.0, 10.0
+READY_S, STOP_S = 120.0, 10.0
 STEP_LIMIT_S = 600.0
 SAID_CHARS = 800
 TRIPLET = sysconfig.get_config_var("MULTIARCH") or ""
@@ -124,7 +127,7 @@ class Place:
             process_group=0,  # so that Ctrl-C reaches this process first
             **{"cwd": self.folder, "stdin": subprocess.DEVNULL, **self.user, **more},
         )
-        self.open.callback(_stop, process)
+        self.open.callback(stop, process)
         _until_listening(process, port, Path(log.name))
         return process
 
@@ -153,13 +156,14 @@ def installed(requirements: tuple[str, ...], name: str) -> Path:
     return python
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: subprocess.Popen[Any]) -> None:
+    """Stop a server with all processes of its group."""
     process.terminate()
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
@@ -172,3 +176,37 @@ def _until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> 
         time.sleep(0.05)
     said = log.read_text(errors="replace")[-SAID_CHARS:]
     raise Unavailable(f"{log.stem} does not listen on port {port}: {said}")
+
+
+def orbweaver(
+    *words: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    limit_s: float | None = None,
+    watch: Callable[[subprocess.Popen[str]], None] | None = None,
+) -> tuple[int, str]:
+    """Run a command of Orbweaver. Return its code and output. `watch` runs in a thread."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orbweaver.cli.main", *words],
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if watch is not None:
+        threading.Thread(target=watch, args=(process,), daemon=True).start()
+    try:
+        text, _ = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        text, _ = process.communicate()
+    return process.returncode, text
+
+
+def unpacked(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """Yield all files below a folder with their content, unpacked."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            yield path, gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from bench import contest, figures, measure
 from bench.contest import Client, Contest
 from bench.figures import Run
+from bench.serving import STOP_S, stop
 from bench.sites import Generated, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 SCHEMA = 1
-STOP_S = 10
 LOAD_PAGES = 64
 TRUST = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 SYSTEM_AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -82,11 +82,7 @@ def serving(place: Place, pages: int, folder: Path) -> Iterator[Served]:
         try:
             yield Served(process)
         finally:
-            process.terminate()
-            try:
-                process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            stop(process)
 
 
 class Session:
@@ -159,7 +155,7 @@ class Session:
         load = os.getloadavg()[0]
         name = f"  round {number + 1} of {self._asked.rounds}  {client.name:<11}"
 
-        def tick() -> None:
+        def tick(_: measure.Usage) -> None:
             self._done += 1
             if self._done % 5 == 0:
                 self._show(f"{name}{served.ask('count')['requests']:>8,} requests")
@@ -172,7 +168,9 @@ class Session:
         self._say(name + line_of(run))
         return run
 
-    def _measured(self, turn: contest.Turn, tick: Callable[[], None] = lambda: None) -> measure.Ran:
+    def _measured(
+        self, turn: contest.Turn, tick: Callable[[measure.Usage], None] = lambda _: None
+    ) -> measure.Ran:
         return measure.run(
             turn.words,
             environment=turn.environment,

@@ -6,11 +6,9 @@ each crawler's default, or 8.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -34,7 +32,6 @@ AT_ONCE = "8"
 PORT = 4_778  # port of the emulated stack
 STACK_WORKERS = 10
 WGET_SAW_ERRORS = 8
-TICK_S = 0.1
 # Answers in progress when a crawler ends are logged a moment later.
 SETTLE_S = 1.5
 
@@ -144,39 +141,21 @@ def crawl(place: Place, port: int, crawler: Crawler, bounds: Bounds) -> Crawl:
 
 def _run(words: Words, folder: Path, log: Path, bounds: Bounds) -> tuple[str, int]:
     """Run a command to its end or a limit. Return the reason, and its peak memory."""
-    with (folder / "said").open("w+b") as said:
-        process = subprocess.Popen(
-            [str(word) for word in words],
-            cwd=folder,
-            env={**os.environ, "NO_PROXY": "*", "no_proxy": "*"},
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-            process_group=0,  # so that Ctrl-C reaches this process first
-        )
-        try:
-            ended, resident = _watch(process, log, bounds)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    if ended == "itself" and process.returncode < 0:
-        ended = f"failed: signal {-process.returncode}"
-    if ended == "itself" and process.returncode not in (0, WGET_SAW_ERRORS):
-        text = (folder / "said").read_text(errors="replace")
-        ended = f"failed: code {process.returncode}: {' '.join(text.split())[-SAID_CHARS:]}"
-    return ended, resident
 
-
-def _watch(process: subprocess.Popen[bytes], log: Path, bounds: Bounds) -> tuple[str, int]:
-    until_s, resident = time.monotonic() + bounds.seconds, 0
-    while process.poll() is None:
-        resident = max(resident, measure.usage([process.pid]).resident_bytes)
+    def tick(sample: measure.Usage) -> str | None:
         if log.read_bytes().count(b"\n") >= bounds.requests:
-            return "requests", resident
-        if resident > bounds.bytes:
-            return "memory", resident
-        if time.monotonic() > until_s:
-            return "time", resident
-        time.sleep(TICK_S)
-    return "itself", resident
+            return "requests"
+        return "memory" if sample.resident_bytes > bounds.bytes else None
+
+    ran = measure.run(
+        words,
+        environment={**os.environ, "NO_PROXY": "*", "no_proxy": "*"},
+        folder=folder,
+        limit_s=bounds.seconds,
+        tick=tick,
+    )
+    ended = ran.stopped or "itself"
+    if ran.code not in (None, 0, WGET_SAW_ERRORS):
+        text = " ".join((ran.out + ran.err).split())[-SAID_CHARS:]
+        ended = f"failed: code {ran.code}: {text}"
+    return ended, ran.resident_bytes_max
