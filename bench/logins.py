@@ -1,80 +1,46 @@
-"""Crawl real applications behind their login: `python -m bench.logins django|mediawiki`.
+"""Crawl real applications behind their login: `python -m bench.logins [APPLICATION…]`.
 
-Django's admin comes from the Python package index, in its own environment. MediaWiki is the
-installed Debian package (mediawiki, php-cli, php-sqlite3) on PHP's own server. Sessions end during
-the crawl. The result compares the crawled pages with the application's database.
+    apt-get install mediawiki php-cli php-sqlite3 redmine-sqlite
+    apt-get install wordpress wordpress-theme-twentytwentythree php-mysql mariadb-server
+
+Django and its OpenID packages come from PyPI. All sessions are deleted from the application's
+database several times during the crawl. The result compares the stored pages with the database, and
+searches all written files for the password.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import signal
+import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.error import URLError
 from urllib.parse import unquote
-from urllib.request import urlopen
 
+from bench import login_sites as sites
 from bench.measure import free_port
+from bench.serving import ADDRESS, CALLER, Place, installed, orbweaver, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-ROOT = Path(__file__).parents[1]
-USER, PASSWORD = "crawler", "s3cr3t-of-the-bench"
-ARTICLES = 120
-START_S = 60
-# Seconds after a login at which Django ends the session.
-SESSION_S = 4
-# Seconds between two deletions of all sessions of MediaWiki, and the maximum number of deletions.
-ENDS_S, ENDS = 3.0, 10
-DJANGO = f"""
-import sys
-from pathlib import Path
-import django
-from django.conf import settings
-from django.core.management import call_command, execute_from_command_line
-settings.configure(
-    DEBUG=False, SECRET_KEY="bench", ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__,
-    SESSION_COOKIE_AGE={SESSION_S}, USE_TZ=True, DEFAULT_AUTO_FIELD="django.db.models.AutoField",
-    DATABASES={{"default": {{"ENGINE": "django.db.backends.sqlite3", "NAME": "db.sqlite3"}}}},
-    INSTALLED_APPS=["django.contrib." + one for one in
-                    ("admin", "auth", "contenttypes", "sessions", "messages", "staticfiles")],
-    MIDDLEWARE=["django.contrib.sessions.middleware.SessionMiddleware",
-                "django.middleware.csrf.CsrfViewMiddleware",
-                "django.contrib.auth.middleware.AuthenticationMiddleware",
-                "django.contrib.messages.middleware.MessageMiddleware"],
-    STATIC_URL="static/",
-    TEMPLATES=[{{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True,
-                "OPTIONS": {{"context_processors": [
-                    "django.template.context_processors.request",
-                    "django.contrib.auth.context_processors.auth",
-                    "django.contrib.messages.context_processors.messages"]}}}}],
-)
-django.setup()
-from django.contrib import admin
-from django.contrib.auth.models import Group, User
-from django.urls import path
-urlpatterns = [path("admin/", admin.site.urls)]
-if sys.argv[1] == "prepare":
-    call_command("migrate", verbosity=0)
-    User.objects.create_superuser("{USER}", password="{PASSWORD}")
-    Group.objects.bulk_create(Group(name=f"Group number {{n}}") for n in range({ARTICLES}))
-else:
-    execute_from_command_line(["x", "runserver", "--noreload", "--nostatic", sys.argv[1]])
-"""
+# Seconds between two deletions of all sessions, and the maximum number of deletions.
+ENDS_S, ENDS = 5.0, 10
+# Matches a request in the log of a server that would end the session.
+LOGOUT = re.compile(rb'(?i)GET "?/\S*log-?out')
+PHP = ("php", "-d", "error_reporting=E_ALL&~E_DEPRECATED", "-d", "memory_limit=512M")
+MARIADB = ("mariadb", "--socket=socket", "--skip-column-names", "--batch", "blog")
+DJANGO = ("django==5.2.19", "django-oauth-toolkit==3.4.1", "mozilla-django-oidc==5.0.2")
 DEFINITION = """
-seeds = ["{seed}"]
-[scope]
-exclude = {exclude}
+seeds = ["{origin}{seed}"]
 [limits]
 pages = 5000
 [politeness]
@@ -82,274 +48,299 @@ delay = "0s"
 concurrency = 2
 robots = false
 nofollow = false
-[dedup]
-strip_parameters = ["_changelist_filters"]
 [records]
 links = true
-[auth."{origin}".login]
-url = "{login}"
-form = "{form}"
-fields = {fields}
-check = {check}
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """An application whose content needs a login.
+
+    `start` makes the content and starts the servers. `pages` is the SQL that selects the paths of
+    all pages, `sessions` deletes all sessions. `database` is a file of SQLite with the pages, or ""
+    for MariaDB. Sessions are in the files `kept`, of which each second deletion changes only the
+    first. `form` is text of the login page.
+    """
+
+    start: Callable[[Place, int, int], None]
+    definition: str
+    pages: str
+    sessions: str
+    form: bytes
+    seed: str = "/"
+    database: str = ""
+    kept: tuple[str, ...] = ()
+
+    def query(self, place: Place, sql: str, database: str) -> list[str]:
+        """Return the first column of the rows, or else the number of changed rows."""
+        if not database:
+            return place.run([*MARIADB, "--execute", f"{sql}; SELECT ROW_COUNT()"]).splitlines()
+        path = place.path(database)
+        with contextlib.closing(sqlite3.connect(path, timeout=20)) as opened, opened:
+            opened.text_factory = lambda text: text.decode()
+            done = opened.execute(sql)
+            return [row[0] for row in done] or [str(done.rowcount)]
+
+    def end_sessions(self, place: Place, number: int) -> bool:
+        """Delete all sessions. Return False if there were none."""
+        kept = self.kept or (self.database,)
+        kept = kept[: 1 if number % 2 else None]
+        return sum(int(self.query(place, self.sessions, one)[-1]) for one in kept) > 0
+
+
 def main() -> int:
-    """Crawl the named application. Return 1 if a page is missing or the form was stored."""
-    application = {"django": _django, "mediawiki": _mediawiki}[sys.argv[1]]
-    with tempfile.TemporaryDirectory(prefix="logins-") as folder:
-        found = application(Path(folder))
-    print(json.dumps(found, indent=1))
-    return 0 if not found["missing"] and not found["login_pages"] else 1
+    """Crawl the named applications. Return 1 if a page is missing or a login page is stored."""
+    wrong = False
+    for name in sys.argv[1:] or APPLICATIONS:
+        with (
+            tempfile.TemporaryDirectory(prefix="logins-") as home,
+            contextlib.ExitStack() as servers,
+        ):
+            place = Place(name=name, home=Path(home), user=CALLER, open=servers)
+            place.folder.mkdir(parents=True)
+            found = _crawled(APPLICATIONS[name], place)
+        print(json.dumps({name: found}, indent=1), flush=True)
+        wrong |= bool(found["missing"] or found["login_pages"] or found["files_with_password"])
+    return int(wrong)
 
 
 # --- applications -------------------------------------------------------------------------------
 
 
-def _django(folder: Path) -> dict[str, Any]:
-    python = folder / "venv/bin/python"
-    _run([sys.executable, "-m", "venv", str(folder / "venv")], folder)
-    _run([str(python), "-m", "pip", "install", "-q", "django"], folder)
-    (folder / "site.py").write_text(DJANGO)
-    site = folder / "bench_site.py"
-    (folder / "site.py").rename(site)
-    _run([str(python), str(site), "prepare"], folder)
-    address = f"127.0.0.1:{free_port()}"
-    with _served([str(python), str(site), address], folder, f"http://{address}/admin/login/"):
-        crawled = _crawl(
-            folder,
-            f"http://{address}",
-            seed="/admin/",
-            login="/admin/login/",
-            form="#login-form",
-            fields={"username": USER, "password": "env:BENCH_PASSWORD"},
-            check={"selector": "#user-tools"},
-            exclude=[
-                "/delete/",
-                "/admin/auth/user/",
-                "/admin/(?:jsi18n|r)/",
-                r"[?&]_",
-                r"[?&](?:o|all)=",
-            ],
-        )
-    with contextlib.closing(sqlite3.connect(folder / "db.sqlite3")) as database:
-        groups = database.execute("SELECT id, name FROM auth_group").fetchall()
-    wanted = {
-        f"http://{address}/admin/auth/group/{number}/{view}/"
-        for number, _ in groups
-        for view in ("change", "history")
-    }
-    return _judged(crawled, wanted, b'id="login-form"')
+def _django(place: Place, port: int, other: int, role: str = "admin") -> None:
+    place.write("bench_site.py", sites.DJANGO)
+    python = installed(DJANGO, "logins")
+    words: tuple[str | Path, ...] = (python, "bench_site.py", role, str(port), str(other))
+    place.run([*words, "prepare"])
+    place.start([*words, "serve"], port=port)
 
 
-def _mediawiki(folder: Path) -> dict[str, Any]:
+def _openid(place: Place, port: int, other: int) -> None:
+    _django(place, other, port, "provider")
+    _django(place, port, other, "member")
+
+
+def _mediawiki(place: Place, port: int, _: int) -> None:
     code = Path("/usr/share/mediawiki")
-    data = folder / "data"
-    data.mkdir()
-    environment = {"MW_CONFIG_FILE": str(folder / "absent.php")}
-    php = ["php", "-d", "error_reporting=E_ALL&~E_DEPRECATED", "-d", f"session.save_path={data}"]
-    port = free_port()
-    origin = f"http://127.0.0.1:{port}"
-    _run(
-        [
-            *php, str(code / "maintenance/install.php"), "--dbtype=sqlite", "--dbname=wiki",
-            f"--dbpath={data}", f"--confpath={folder}", "--scriptpath=", f"--server={origin}",
-            f"--pass={PASSWORD}", "The wiki", USER.capitalize(),
-        ],
-        folder, environment,
-    )  # fmt: skip
-    settings = folder / "LocalSettings.php"
+    place.path("data").mkdir()
+    settings = place.path("LocalSettings.php")
+    environment = {"MW_CONFIG_FILE": str(place.path("absent.php"))}
+    words: list[str | Path] = [
+        *PHP, code / "maintenance/install.php", "--dbtype=sqlite", "--dbname=wiki",
+        f"--dbpath={place.path('data')}", f"--confpath={place.folder}", "--scriptpath=",
+        f"--server=http://{ADDRESS}:{port}", f"--pass={sites.PASSWORD}", "The wiki", "Crawler",
+    ]  # fmt: skip
+    place.run(words, environment=environment)
     with settings.open("a") as opened:
-        opened.write(
-            "\n$wgGroupPermissions['*']['read'] = false; $wgMainCacheType = CACHE_NONE;"
-            "$wgSessionCacheType = CACHE_DB;"
-            "$wgParserCacheType = CACHE_NONE; $wgJobRunRate = 0; $wgUsePathInfo = false;\n"
-        )
+        opened.write(sites.MEDIAWIKI)
     environment = {"MW_CONFIG_FILE": str(settings)}
-    dump = "<mediawiki xml:lang='en'>" + "".join(map(_article, range(ARTICLES))) + "</mediawiki>"
-    (folder / "pages.xml").write_text(dump)
-    words = [*php, str(code / "maintenance/importDump.php"), str(folder / "pages.xml")]
-    _run(words, folder, environment)
-    server = [*php, "-S", f"127.0.0.1:{port}", "-t", str(code)]
-    database = data / "wiki.sqlite"
-    with _served(
-        server, folder, f"{origin}/index.php", {**environment, "PHP_CLI_SERVER_WORKERS": "2"}
-    ):
-        crawled = _crawl(
-            folder,
-            origin,
-            seed="/index.php?title=Article_0",
-            login="/index.php?title=Special:UserLogin",
-            form='form[name="userlogin"]',
-            fields={"wpName": USER.capitalize(), "wpPassword": "env:BENCH_PASSWORD"},
-            check={"selector": "#pt-logout", "url": "/index.php?title=Article_0"},
-            lost={"without": "#pt-logout"},
-            exclude=["action=", "oldid=", "diff=", "Special(:|%3A)", "printable=", "veaction="],
-            meanwhile=lambda: _end_sessions(data),
-        )
-    with contextlib.closing(sqlite3.connect(database)) as opened:
-        rows = opened.execute(
-            "SELECT page_title FROM page WHERE page_namespace = 0 AND page_title LIKE 'Article%'"
-        ).fetchall()
-    titles = {row[0].decode() if isinstance(row[0], bytes) else row[0] for row in rows}
-    wanted = {f"{origin}/index.php?title={title}" for title in titles}
-    return _judged(crawled, wanted, b"<title>Login required")
+    dump = place.write("pages.xml", sites.wiki_dump())
+    place.run([*PHP, code / "maintenance/importDump.php", dump], environment=environment)
+    _serve_php(place, port, code, environment)
 
 
-def _article(number: int) -> str:
-    links = " ".join(
-        f"[[Article {one}]]" for one in range(3 * number + 1, 3 * number + 4) if one < ARTICLES
+def _wordpress(place: Place, port: int, other: int) -> None:
+    data, root = place.path("data"), ["--no-defaults", "--user=root"]
+    place.run(["mariadb-install-db", *root, f"--datadir={data}"])
+    listening = [f"--port={other}", f"--bind-address={ADDRESS}", f"--socket={place.path('socket')}"]
+    place.start(["mariadbd", *root, f"--datadir={data}", *listening], port=other)
+    place.run([*MARIADB[:-1], "--execute", "CREATE DATABASE blog"])
+    shutil.copytree("/usr/share/wordpress", place.path("blog"), ignore_dangling_symlinks=True)
+    place.write(
+        "blog/wp-config.php", sites.WORDPRESS_SETTINGS.replace("{folder}", str(place.folder))
     )
-    text = f"This is article number {number}. {links}"
-    return (
-        f"<page><title>Article {number}</title><ns>0</ns><revision><timestamp>2026-01-01T00:00:00Z"
-        f"</timestamp><model>wikitext</model><format>text/x-wiki</format><text>{text}</text>"
-        "</revision></page>"
-    )
+    place.run([*PHP, place.write("blog/fill.php", sites.WORDPRESS), f"{ADDRESS}:{port}"])
+    _serve_php(place, port, place.path("blog"), {})
 
 
-def _end_sessions(data: Path) -> int:
-    """End all sessions of the wiki, as if they had expired. Return the number of entries."""
-    ended = 0
-    for path in data.glob("*.sqlite"):
-        with contextlib.closing(sqlite3.connect(path, timeout=20)) as database:
-            tables = [
-                name for (name,) in database.execute("SELECT name FROM sqlite_master")
-                if name == "objectcache"
-            ]  # fmt: skip
-            for table in tables:
-                sql = f"DELETE FROM {table} WHERE keyname LIKE '%MWSession%'"  # noqa: S608
-                ended += database.execute(sql).rowcount
-            database.commit()
-    return ended
+def _serve_php(place: Place, port: int, code: Path, environment: dict[str, str]) -> None:
+    environment = {**environment, "PHP_CLI_SERVER_WORKERS": "2"}
+    place.start([*PHP, "-S", f"{ADDRESS}:{port}", "-t", code], port=port, environment=environment)
+
+
+def _redmine(place: Place, port: int, _: int) -> None:
+    without = shutil.ignore_patterns("instances")
+    code = place.path("code")
+    shutil.copytree("/usr/share/redmine", code, symlinks=True, ignore=without)
+    instance = "code/instances/default"
+    place.write(f"{instance}/config/secret_key.txt", "0123456789abcdef" * 8)
+    place.write(f"{instance}/log/empty", "")
+    database = place.path("redmine.sqlite")
+    text = f'production:\n  adapter: sqlite3\n  database: "{database}"\n  timeout: 20000\n'
+    place.write(f"{instance}/config/database.yml", text)
+    fill = place.write("fill.rb", sites.REDMINE)
+    more: dict[str, Any] = {"environment": {"RAILS_ENV": "production"}, "cwd": code}
+    place.run(["bin/rake", "db:migrate"], **more)
+    place.run(["bin/rails", "runner", fill], **more)
+    # Bundler hides the servers that Redmine does not require, so the server loads Redmine.
+    words = ["puma", "--environment=production", f"--bind=tcp://{ADDRESS}:{port}"]
+    place.start(words, port=port, **more)
+
+
+APPLICATIONS = {
+    "django": Application(
+        start=_django,
+        definition="""
+[scope]
+exclude = ["/delete/", "/admin/auth/user/", "/admin/(?:jsi18n|r)/", "[?&]_", "[?&](?:o|all)="]
+[dedup]
+strip_parameters = ["_changelist_filters"]
+[auth."{origin}".login]
+url = "/admin/login/"
+form = "#login-form"
+fields = { username = "crawler", password = "env:BENCH_PASSWORD" }
+check = { selector = "#user-tools" }
+""",
+        pages="SELECT '/admin/auth/group/' || id || '/' || view || '/' FROM auth_group,"
+        " (SELECT 'change' AS view UNION SELECT 'history')",
+        sessions="DELETE FROM django_session",
+        form=b'id="login-form"',
+        seed="/admin/",
+        database="admin.sqlite3",
+    ),
+    "openid": Application(
+        start=_openid,
+        definition="""
+[auth."{origin}".login]
+url = "/oidc/authenticate/"
+origins = ["{other}"]
+fields = { username = "crawler", password = "env:BENCH_PASSWORD" }
+check = { selector = "#member", url = "/" }
+""",
+        pages="SELECT '/doc/' || id || '/' FROM auth_group",
+        sessions="DELETE FROM django_session",
+        form=b'id="login-form"',
+        database="member.sqlite3",
+        kept=("member.sqlite3", "provider.sqlite3"),
+    ),
+    "mediawiki": Application(
+        start=_mediawiki,
+        definition="""
+[scope]
+exclude = ["action=", "oldid=", "diff=", "Special(:|%3A)", "printable=", "veaction="]
+[auth."{origin}".login]
+url = "/index.php?title=Special:UserLogin"
+form = 'form[name="userlogin"]'
+fields = { wpName = "Crawler", wpPassword = "env:BENCH_PASSWORD" }
+check = { selector = "#pt-logout", url = "/index.php?title=Article_0" }
+lost = { without = "#pt-logout" }
+""",
+        pages="SELECT '/index.php?title=' || page_title FROM page"
+        " WHERE page_namespace = 0 AND page_title LIKE 'Article%'",
+        sessions="DELETE FROM objectcache WHERE keyname LIKE '%MWSession%'",
+        form=b"<title>Login required",
+        seed="/index.php?title=Article_0",
+        database="data/wiki.sqlite",
+        kept=("data/wikicache.sqlite",),
+    ),
+    "wordpress": Application(
+        start=_wordpress,
+        definition="""
+[scope]
+exclude = ["/wp-", "/xmlrpc.php", "/feed/", "[?&](?:replytocom|rest_route|p)="]
+[auth."{origin}".login]
+url = "/wp-login.php"
+fields = { log = "crawler", pwd = "env:BENCH_PASSWORD" }
+check = { selector = "#wpadminbar", url = "/" }
+lost = { without = "#wpadminbar", status = 404 }
+""",
+        pages="SELECT CONCAT('/', post_name, '/') FROM wp_posts WHERE post_status = 'private'",
+        sessions="DELETE FROM wp_usermeta WHERE meta_key = 'session_tokens'",
+        form=b'id="loginform"',
+    ),
+    "redmine": Application(
+        start=_redmine,
+        definition="""
+[scope]
+exclude = ["[.](?:atom|csv|pdf|txt|html)", "/(?:edit|new|copy|watchers|preview|export|settings)",
+    "[?&](?:sort|set_filter|per_page|query_id|from|year|month|issue_id|show_|f)"]
+[auth."{origin}".login]
+url = "/login"
+form = "#login-form form"
+fields = { username = "crawler", password = "env:BENCH_PASSWORD" }
+check = { selector = "a.logout", url = "/my/page" }
+""",
+        pages="SELECT '/issues/' || id FROM issues UNION SELECT '/projects/secret/wiki/' || title"
+        " FROM wiki_pages WHERE title LIKE 'Page%'",
+        sessions="DELETE FROM tokens WHERE action = 'session'",
+        form=b'id="login-form"',
+        database="redmine.sqlite",
+    ),
+}
 
 
 # --- crawl --------------------------------------------------------------------------------------
 
 
-def _crawl(  # noqa: PLR0913 - facts of an application
-    folder: Path,
-    origin: str,
-    *,
-    seed: str,
-    login: str,
-    form: str,
-    fields: dict[str, str],
-    check: dict[str, str],
-    exclude: list[str],
-    lost: dict[str, str] | None = None,
-    meanwhile: Callable[[], int] | None = None,
-) -> dict[str, Any]:
-    text = DEFINITION.format(
-        seed=origin + seed,
-        origin=origin,
-        login=login,
-        form=form.replace('"', '\\"'),
-        fields=_table(fields),
-        check=_table(check),
-        exclude=json.dumps(exclude),
-    )
-    (folder / "crawl.toml").write_text(text + (f"lost = {_table(lost)}\n" if lost else ""))
-    environment = {"BENCH_PASSWORD": PASSWORD, "PYTHONPATH": str(ROOT / "functions")}
-    command = "import sys; from orbweaver.cli.main import main; sys.exit(main())"
-    tried = _run([sys.executable, "-c", command, "check", "--login"], folder, environment)
-    words = [sys.executable, "-c", command, "crawl", "--config", "crawl.toml", "--workers", "2"]
-    started_s, ends = time.monotonic(), 0
-    with (folder / "crawl.log").open("w+") as log:
-        crawl = subprocess.Popen(
-            [*words, "--format", "jsonl,warc"], cwd=folder, env={**os.environ, **environment},
-            stdout=log, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        next_s = time.monotonic() + ENDS_S
-        while crawl.poll() is None:
-            time.sleep(0.1)
-            if meanwhile is not None and ends < ENDS and time.monotonic() > next_s:
-                ends += meanwhile() > 0
-                next_s = time.monotonic() + ENDS_S
-        log.seek(0)
-        said = log.read()
-    status = _run([sys.executable, "-c", command, "status", "--json"], folder, environment)
+def _crawled(application: Application, place: Place) -> dict[str, Any]:
+    port, other = free_port(), free_port()
+    # Cookies have no port, so a second server of this machine has another name.
+    origins = {"{origin}": f"http://{ADDRESS}:{port}", "{other}": f"http://localhost:{other}"}
+    application.start(place, port, other)
+    text = DEFINITION.replace("{seed}", application.seed) + application.definition
+    for mark, origin in origins.items():
+        text = text.replace(mark, origin)
+    folder = place.write("crawl/crawl.toml", text).parent
+    environment, ends = {"BENCH_PASSWORD": sites.PASSWORD}, 0
+    checked, tried = orbweaver("check", "--login", folder=folder, environment=environment)
+
+    def watch(process: subprocess.Popen[str]) -> None:
+        nonlocal ends
+        while ends < ENDS:
+            time.sleep(ENDS_S)
+            if process.poll() is not None:
+                return
+            ends += application.end_sessions(place, ends)
+
+    started_s = time.monotonic()
+    words = ("crawl", "--config", "crawl.toml", "--workers", "2", "--format", "jsonl,csv,warc")
+    code, said = orbweaver(*words, folder=folder, environment=environment, watch=watch)
+    seconds = round(time.monotonic() - started_s, 1)
+    _, status = orbweaver("status", "--json", folder=folder)
+    place.write("crawl/terminal.log", tried + said + status)
+    asked = [*place.folder.glob("*.out"), *place.folder.rglob("production.log")]
+    counts = re.findall(r'"(logins|session_lost|retries|refused\.logout)": ?(\d+)', status)
+    wanted = {
+        unquote(origins["{origin}"] + path)
+        for path in application.query(place, application.pages, application.database)
+        if path.startswith("/")
+    }
     return {
-        "folder": folder,
-        "seconds": round(time.monotonic() - started_s, 1),
+        "codes": [checked, code],
+        "seconds": seconds,
         "sessions_ended": ends,
-        "login": tried.splitlines(),
-        "said": said.splitlines()[-12:],
-        "status": status,
-    }
-
-
-def _judged(crawled: dict[str, Any], wanted: set[str], form: bytes) -> dict[str, Any]:
-    import gzip
-
-    folder: Path = crawled.pop("folder")
-    records, bodies, secrets = {}, b"", 0
-    for path in folder.rglob("*.jsonl.gz"):
-        for line in gzip.decompress(path.read_bytes()).splitlines():
-            record = json.loads(line)
-            if "outcome" in record:
-                records[unquote(record["url"])] = record
-    for path in (folder / "out").rglob("*.warc.gz"):
-        bodies += gzip.decompress(path.read_bytes())
-    for path in folder.rglob("*"):
-        if path.is_file() and ("out" in path.parts or ".orbweaver" in path.parts):
-            secrets += PASSWORD.encode() in path.read_bytes()
-    fetched = {url for url, one in records.items() if one["outcome"] == "fetched"}
-    reasons: dict[str, int] = {}
-    for one in records.values():
-        key = f"{one['outcome']}.{one['reason']}"
-        reasons[key] = reasons.get(key, 0) + 1
-    counts = re.findall(
-        r'"(logins|session_lost|retries|refused\.logout)": ?(\d+)', crawled.pop("status")
-    )
-    missing = sorted(url for url in wanted if unquote(url) not in fetched)
-    return {
-        **crawled,
-        "wanted": len(wanted),
-        "missing": missing[:20],
-        "missing_number": len(missing),
-        "reasons": reasons,
+        "logouts": sum(len(LOGOUT.findall(path.read_bytes())) for path in asked),
         "counts": dict(counts),
-        "login_pages": bodies.count(form),
-        "files_with_password": secrets,
+        **_judged(folder, wanted, application.form),
+        "said": (tried + said).split("\nout/")[0].splitlines(),
     }
 
 
-def _table(values: dict[str, str] | None) -> str:
-    pairs = (f"{name} = {json.dumps(value)}" for name, value in (values or {}).items())
-    return f"{{ {', '.join(pairs)} }}"
-
-
-def _run(words: list[str], folder: Path, environment: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
-        words, cwd=folder, env={**os.environ, **(environment or {})}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise SystemExit(f"{words[:4]}: {done.returncode}\n{done.stdout}\n{done.stderr}"[-3_000:])
-    return done.stdout
-
-
-@contextlib.contextmanager
-def _served(
-    words: list[str], folder: Path, url: str, environment: dict[str, str] | None = None
-) -> Iterator[None]:
-    with (folder / "server.log").open("w") as log:
-        server = subprocess.Popen(
-            words, cwd=folder, env={**os.environ, **(environment or {})}, stdout=log, stderr=log,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            until_s = time.monotonic() + START_S
-            while time.monotonic() < until_s:
-                with contextlib.suppress(URLError, OSError):
-                    urlopen(url, timeout=5).close()  # noqa: S310 - loopback
-                    break
-                time.sleep(0.2)
-            yield
-        finally:
-            os.killpg(server.pid, signal.SIGTERM)
-            server.wait()
+def _judged(folder: Path, wanted: set[str], form: bytes) -> dict[str, Any]:
+    texts = dict(unpacked(folder))
+    records = [
+        json.loads(line)
+        for path, text in texts.items()
+        if path.name.endswith(".jsonl.gz")
+        for line in text.splitlines()
+    ]
+    pages = [one for one in records if "outcome" in one]
+    fetched = {unquote(one["url"]) for one in pages if one["outcome"] == "fetched"}
+    missing = sorted(wanted - fetched)
+    stored = b"".join(text for path, text in texts.items() if path.name.endswith(".warc.gz"))
+    secret = sites.PASSWORD.encode()
+    return {
+        "wanted": len(wanted),
+        "missing": len(missing),
+        "first_missing": missing[:5],
+        "reasons": Counter(f"{one['outcome']}.{one['reason']}" for one in pages),
+        "first_failed": [one["url"] for one in pages if one["outcome"] == "failed"][:5],
+        "stored": stored.count(b"WARC-Type: response"),
+        "login_pages": stored.count(form),
+        "files": len(texts),
+        "files_with_password": [path.name for path, text in texts.items() if secret in text],
+    }
 
 
 if __name__ == "__main__":
