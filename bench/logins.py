@@ -253,7 +253,8 @@ lost = { without = "#wpadminbar", status = 404 }
         start=_redmine,
         definition="""
 [scope]
-exclude = ["[.](?:atom|csv|pdf|txt|html)", "/(?:edit|new|copy|watchers|preview|export|settings)",
+exclude = ["[.](?:atom|csv|pdf|txt|html)",
+    "/(?:edit|new|copy|quoted|watchers|preview|export|settings)",
     "[?&](?:sort|set_filter|per_page|query_id|from|year|month|issue_id|show_|f)"]
 [auth."{origin}".login]
 url = "/login"
