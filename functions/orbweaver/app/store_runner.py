@@ -65,7 +65,8 @@ PACED_MAX = 120
 BATCH_S, HIDDEN_S = 180.0, 600.0
 RETRY_S = 10.0
 # Interval between checks for new messages, and a longer one after POLLS_TO_IDLE checks without any.
-POLL_S, IDLE_POLL_S, POLLS_TO_IDLE = 0.02, 0.25, 100
+# A new process begins with FIRST_POLL_S, doubled each time, because its seeds arrive in a moment.
+FIRST_POLL_S, POLL_S, IDLE_POLL_S, POLLS_TO_IDLE = 0.002, 0.02, 0.25, 100
 # Interval between checks for dead processes. Each LOOKS_TO_REAP of them delete expired rows once.
 TEND_S, LOOKS_TO_REAP = 1.0, 60
 # Time limits for current requests: at the end of a process, and after an interrupt.
@@ -168,7 +169,7 @@ class StoreRunner:
         return begun if self._further is None else max(begun, 1 + self._further.count_alive())
 
     async def _work(self, group: asyncio.TaskGroup) -> None:
-        polls = 0
+        polls, poll_s = 0, FIRST_POLL_S
         while not self._ended.is_set():
             try:
                 worked = await self._work_once(group)
@@ -177,7 +178,8 @@ class StoreRunner:
                 worked, polls = False, POLLS_TO_IDLE
             polls = 0 if worked else polls + 1
             if not worked:
-                await self._pause(POLL_S if polls < POLLS_TO_IDLE else IDLE_POLL_S)
+                await self._pause(poll_s if polls < POLLS_TO_IDLE else IDLE_POLL_S)
+                poll_s = min(POLL_S, 2 * poll_s)
 
     async def _work_once(self, group: asyncio.TaskGroup) -> bool:
         """Process one batch of the first queue with messages. Return False if all queues are empty.
