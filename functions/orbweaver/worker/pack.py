@@ -366,9 +366,8 @@ class PackProcessor:
 
     async def _give_up(self, crawl: Crawl, message: Pack | SeedsMessage, reason: str) -> Hopeless:
         """Return `Hopeless` for a message with a `reason`, after starting its host's next pack."""
-        await self._applier.succession.start_next(
-            crawl, message.id, place_of_message(message), last=True
-        )
+        place = place_of_message(message)
+        await self._applier.succession.start_next(crawl, message.id, place, last=True)
         return Hopeless(reason=reason)
 
     async def _visit(self, pack: Pack, crawl: Crawl, round_: Round) -> _Visited | Requeued:
@@ -417,10 +416,9 @@ class PackProcessor:
                 kept = [one for one in result.kept if not erased.url(one.url)]
                 result.locate(await part.put(kept))
             reservations.files = part.files
-        delay_s = result.requeue_delay_s(pack.targets)
         # Only a commit returns reserved bytes and dollars, and stores counts of logins.
         requeued = pack.requeues < REQUEUES_MAX and not (reservations.reserved or result.must_store)
-        if delay_s is not None and requeued:
+        if requeued and (delay_s := result.requeue_delay_s(pack.targets)) is not None:
             # Sending the same pack again later costs no table write.
             pack = replace(pack, requeues=pack.requeues + 1)
             return Requeued(
