@@ -89,6 +89,39 @@ def test_each_form_of_paging_exports_every_item_once(folder: Path, form: str) ->
     assert {page["outcome"] for page in pages} == {"fetched"}
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "parameter", "cursor"),
+    [
+        ("search", 'json = { query = "a b" }', "page.after", "$.after"),
+        ("form", 'form = { query = "a b" }', "cursor", "$.meta.next_cursor"),
+    ],
+)
+def test_post_requests_are_paged(
+    folder: Path, path: str, body: str, parameter: str, cursor: str
+) -> None:
+    paging = f'{{ by = "cursor", path = "{cursor}", parameter = "{parameter}" }}\n{body}'
+    with serving(Shop(SIZE)) as site:
+        define(folder, site, path, paging)
+        assert main.main(["check"]) == 0
+        assert main.main(["extract", f"{site.url}/v1/{path}"]) == 0
+        assert crawl() == 0
+        posts = [body for method, _, body in site.log if method == "POST"]
+    assert numbers(folder) == [*range(SIZE)]
+    assert len(posts) == 5  # one of them by extract
+    first = json.dumps({"query": "a b"}, separators=(",", ":")).encode()
+    assert posts[1] == (first if path == "search" else b"query=a+b")
+    url = next(row["url"] for row in rows(folder, "pages"))
+    assert main.main(["explain", url]) == 0
+
+
+def test_seed_list_has_post_requests(folder: Path) -> None:
+    with serving(Shop(SIZE)) as site:
+        seed = {"url": f"{site.url}/v1/search", "method": "POST", "json": {"query": "x"}}
+        (folder / "seeds.txt").write_text(f"# two\n{json.dumps(seed)}\n{site.url}/products/1\n")
+        assert main.main(["crawl", "--seeds", "seeds.txt", "--delay", "0", "--bodies", "all"]) == 0
+        assert ("POST", "/v1/search", b'{"query":"x"}') in site.log
+
+
 def test_429_and_500_are_retried_in_the_middle(folder: Path) -> None:
     with serving(Shop(SIZE)) as site:
         site.faults["/v1/cursor?cursor=c10"] = [LIMITED]

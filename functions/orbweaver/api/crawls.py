@@ -68,7 +68,8 @@ from orbweaver.frontier.yield_drop import drop_percent
 from orbweaver.model.auth import names_place_over_http
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import TooLarge, UnknownCrawl
-from orbweaver.model.url import canonicalize, host_of, redacted
+from orbweaver.model.request_url import canonical_seed
+from orbweaver.model.url import host_of, redacted
 from orbweaver.politeness.host_schedule import strikes_of
 from orbweaver.worker.seeding import crawl_for
 
@@ -396,7 +397,7 @@ def _problem(reference: str, means: HandlerContext) -> str | None:
     if len(reference) > REFERENCE_CHARS_MAX:
         return f"it is longer than {REFERENCE_CHARS_MAX:,} characters"
     try:
-        url = canonicalize(reference)
+        url = canonical_seed(reference)
     except ValueError as error:
         return str(error)
     return never_requested_reason(url, means.allowed, frozenset({host_of(url)}))

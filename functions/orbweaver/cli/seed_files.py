@@ -23,6 +23,7 @@ from orbweaver.cli.crawl_options import STANDARD_INPUT
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.control import spec_checks
 from orbweaver.control.crawl_spec import CrawlSpec
+from orbweaver.model.request_url import seed_of_line
 
 if TYPE_CHECKING:
     from orbweaver.cli.context import CliContext
@@ -111,7 +112,7 @@ class SeedLines:
 
     def plain(self) -> Iterator[tuple[int, str]]:
         for line in self:
-            yield self.number, line.strip()
+            yield self.number, seed_of_line(line.strip())
 
     def cells(self, column: str) -> Iterator[tuple[int, str]]:
         first = next(filter(_has_content, self), "")

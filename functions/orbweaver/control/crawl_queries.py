@@ -14,8 +14,9 @@ from orbweaver.model.crawl import Counters, Counts, Crawl, State, default_crawl
 from orbweaver.model.errors import ControlError, StoredNewer, UnknownCrawl
 from orbweaver.model.outcome import SUCCESSES, Outcome
 from orbweaver.model.page_record import PageRecord, shard_of
+from orbweaver.model.request_url import canonical_seed, resolved_seed
 from orbweaver.model.settings import Settings
-from orbweaver.model.url import canonicalize, redacted, resolved, url_hash
+from orbweaver.model.url import redacted, url_hash
 from orbweaver.model.user_agent import identity_of
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ class CrawlQueries:
         from orbweaver.politeness.robots_txt import parse
 
         try:
-            known, wanted = named(name), None if url is None else canonicalize(url)
+            known, wanted = named(name), None if url is None else canonical_seed(url)
         except ValueError as error:
             raise ControlError(str(error)) from error
         host, crawls = await asyncio.gather(self._hosts.read_host(known), self._crawls.list())
@@ -304,7 +305,7 @@ class CrawlQueries:
 
         If `crawl` is None, all crawls are searched. Raises ValueError for an invalid URL.
         """
-        canonicalize(url)  # raises ValueError
+        canonical_seed(url)  # raises ValueError
         crawls = (crawl,) if crawl is not None else await self._crawls.list()
         owners: dict[str, list[Crawl]] = {}
         for owner in crawls:
@@ -318,7 +319,7 @@ class CrawlQueries:
 
     async def _look_up(self, url: str, day: str, crawls: Sequence[Crawl]) -> list[PageRecord]:
         async def one(crawl: Crawl) -> PageRecord | None:
-            wanted = resolved(url, tracking=crawl.removed_parameters)
+            wanted = resolved_seed(url, tracking=crawl.removed_parameters)
             if wanted is None:  # too long with all its parameters
                 return None
             digest = url_hash(wanted)

@@ -22,6 +22,7 @@ from orbweaver.control.definition_values import (
     shown,
 )
 from orbweaver.control.spec_checks import problems_of
+from orbweaver.model.request_url import seed_of_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def given_in(document: object) -> tuple[str, ...]:
 def lines_of(text: str) -> tuple[str, ...]:
     """Return the seeds of a text, one per line, without empty lines and comments (`#`)."""
     lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines())
-    return tuple(line for line in lines if line and not line.startswith("#"))
+    return tuple(seed_of_line(line) for line in lines if line and not line.startswith("#"))
 
 
 def document_of(plan: CrawlSpec) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -21,6 +22,15 @@ from orbweaver.control.definition_values import (
 )
 from orbweaver.model.api_source import PAGES_MAX, ApiSource, Paging, PagingBy
 from orbweaver.model.item_rules import ItemRule, ValueSource
+from orbweaver.model.request_url import (
+    BodyKind,
+    PostBody,
+    form_body,
+    json_body,
+    parse_form,
+    request_url,
+    split_request,
+)
 from orbweaver.model.url_patterns import matches
 
 APIS_MAX = 20
@@ -67,8 +77,33 @@ PAGING = Codec(
     schema=schema_of_keys(PAGING_KEYS),
     write=lambda paging: _written(PAGING_KEYS, paging),
 )
+
+
+def _object(value: object) -> PostBody:
+    if not isinstance(value, Mapping):
+        raise UnfitSetting('give a table, like { query = "books" }')
+    try:
+        return json_body(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UnfitSetting("it holds a date, or something else that is not JSON") from error
+
+
+def _form(value: object) -> PostBody:
+    known = isinstance(value, Mapping) and all(
+        isinstance(one, str | int) and not isinstance(one, bool) for one in value.values()
+    )
+    if not isinstance(value, Mapping) or not known:
+        raise UnfitSetting('give a table of names and texts, like { query = "books" }')
+    return form_body(dict(value))
+
+
+_OBJECT = {"type": "object"}
+METHODS = {"GET": "GET", "POST": "POST"}
 API_KEYS = (
     Key("url", "url", CODECS["text"], needed="give the URL of the API's first page"),
+    Key("method", "method", word_of(METHODS)),
+    Key("json", "json", Codec(read=_object, schema=_OBJECT)),
+    Key("form", "form", Codec(read=_form, schema=_OBJECT)),
     Key("links", "links", CODECS["text"]),
     Key("pages", "pages_max", CODECS["number"]),
     Key("paging", "paging", PAGING),
@@ -77,7 +112,32 @@ API_KEYS = (
 
 def _api(value: Mapping[str, Any], path: str, problems: Problems) -> ApiSource:
     problems += missing_in(value, API_KEYS, path)
-    return replace(ApiSource(url=""), **parts_of(value, API_KEYS, path, problems, "an API"))
+    parts = parts_of(value, API_KEYS, path, problems, "an API")
+    method, given = parts.pop("method", None), [key for key in ("json", "form") if key in parts]
+    bodies = [parts.pop(key) for key in given]
+    if len(given) > 1:
+        problems.append((f"{path}.form", "a request has one body: leave json or form out"))
+    elif given and method == "GET":
+        problems.append((f"{path}.{given[0]}", 'a GET has no body: give method = "POST"'))
+    elif given or method == "POST":
+        try:
+            parts["url"] = request_url(parts.get("url", ""), *(bodies or [form_body({})]))
+        except ValueError as error:
+            problems.append((f"{path}.{given[0]}", str(error)))
+    return replace(ApiSource(url=""), **parts)
+
+
+def _api_written(api: ApiSource) -> dict[str, Any]:
+    written = _written(tuple(key for key in API_KEYS if hasattr(api, key.part)), api)
+    address, post = split_request(api.url)
+    if post is None:
+        return written
+    body: dict[str, Any] = {"method": "POST"}
+    if post.kind is BodyKind.JSON:
+        body["json"] = json.loads(post.text)
+    elif post.text:
+        body["form"] = dict(parse_form(post.text))
+    return {**written, "url": address, **body}
 
 
 API = list_of(
@@ -87,7 +147,7 @@ API = list_of(
     schema_of_keys(API_KEYS),
     ApiSource(url=""),
     _api,
-    lambda api: _written(API_KEYS, api),
+    _api_written,
 )
 
 

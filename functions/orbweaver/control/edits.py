@@ -22,7 +22,7 @@ from orbweaver.model.auth import keeps_cookies
 from orbweaver.model.auth_checks import with_origins
 from orbweaver.model.crawl import Counters, Crawl
 from orbweaver.model.host_access import with_origins as with_access
-from orbweaver.model.url import canonicalize
+from orbweaver.model.request_url import canonical_seed
 from orbweaver.model.user_agent import origin_of, origins_of
 
 EDITABLE = tuple(one.key for one in SETTINGS if one.editable)
@@ -113,7 +113,7 @@ def _is_so(crawl: Crawl, plan: CrawlSpec, part: str) -> bool:
     try:
         if part in _SEEDS:
             # A retry has its own seeds, so the seeds of the definition are ignored.
-            urls = {canonicalize(url, tracking=crawl.removed_parameters) for url in given}
+            urls = {canonical_seed(url, tracking=crawl.removed_parameters) for url in given}
             if part == "seeds":
                 urls |= {api.url for api in crawl.apis}
             return crawl.retry_of is not None or urls == set(getattr(crawl, part))

@@ -29,6 +29,7 @@ from orbweaver.model.host_access import timeout_of
 from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.named_origins import origins_of
 from orbweaver.model.outcome import Reason, Refusal, known
+from orbweaver.model.request_url import sent_form
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_patterns import first_match
@@ -213,11 +214,13 @@ class SeedPreviewer:
             return await self._later(host, return_at_ms)
         total_s, idle_s = timeout_of(crawl, host, self._settings.fetching.fetch_total_s)
         at_ms = self._clock.now_ms()
+        address, body, headers = sent_form(target.url, identity.headers)
         answer = await self._fetcher.fetch(
             Request(
-                url=target.url,
+                url=address,
                 user_agent=identity.agent,
-                headers=identity.headers,
+                headers=headers,
+                body=body,
                 direct=not crawl.proxied,
                 trust=identity.trust,
                 accept=page_types(crawl, target),

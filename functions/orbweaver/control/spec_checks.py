@@ -25,7 +25,8 @@ from orbweaver.model.crawl_rules import problems_of as problems_of_rules
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX, Bodies, CrawlSettings, HostAccess
 from orbweaver.model.http_exchange import HostHeaders
 from orbweaver.model.render_rules import problems_of as problems_of_rendering
-from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, host_of, redacted
+from orbweaver.model.request_url import canonical_seed
+from orbweaver.model.url import TRACKING_PARAMETERS, host_of, redacted
 from orbweaver.model.url_patterns import first_match, matches, problems_between
 from orbweaver.model.url_patterns import problems_of as problems_of_patterns
 from orbweaver.model.user_agent import (
@@ -412,4 +413,4 @@ def problem_of(reference: str, tracking: tuple[str, ...] | None = None) -> str |
 
 def _canonical_of(reference: str, tracking: tuple[str, ...] | None) -> str:
     stripped = TRACKING_PARAMETERS if tracking is None else frozenset(tracking)
-    return canonicalize(reference, tracking=stripped)
+    return canonical_seed(reference, tracking=stripped)

@@ -27,9 +27,10 @@ from orbweaver.model.errors import PortError, UnknownCrawl
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Clock
+from orbweaver.model.request_url import resolved_seed
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Prior
-from orbweaver.model.url import host_of, redacted, resolved
+from orbweaver.model.url import host_of, redacted
 from orbweaver.politeness.host_schedule import RobotsEntry
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class Explainer:
             bounds=settings.bounds,
             allowed=settings.fetching.allowed,
         )
-        url = resolved(reference, tracking=crawl.removed_parameters)
+        url = resolved_seed(reference, tracking=crawl.removed_parameters)
         if url is None:
             return facts, explain(facts)
         facts = await self._collect(facts, url)
@@ -183,7 +184,7 @@ class Explainer:
         return chosen or (crawls[0], "the newest; it lies in the scope of none")
 
     async def _claim_in(self, crawl: Crawl, reference: str) -> StoredClaim | None:
-        url = resolved(reference, tracking=crawl.removed_parameters)
+        url = resolved_seed(reference, tracking=crawl.removed_parameters)
         return None if url is None else await self.frontier.last_claim(crawl.name, url)
 
     async def _collect(self, facts: Facts, url: str) -> Facts:
@@ -234,7 +235,7 @@ class Explainer:
             and (
                 (isinstance(case.message, Pack) and case.message.id == pack)
                 or any(
-                    resolved(one, tracking=crawl.removed_parameters) == url
+                    resolved_seed(one, tracking=crawl.removed_parameters) == url
                     for one in case.references
                 )
             )
@@ -261,7 +262,7 @@ class Explainer:
 
     async def _withdrawing(self, crawl: Crawl) -> tuple[str, ...]:
         """Return the first seeds whose pages have no link that a crawl is allowed to follow."""
-        seeds = [one for one in crawl.references if resolved(one) is not None][:SEEDS_MAX]
+        seeds = [one for one in crawl.references if resolved_seed(one) is not None][:SEEDS_MAX]
         found = await asyncio.gather(*(self.finder.page(seed, crawl) for seed in seeds))
         return tuple(record.url for records in found for record in records if record.links == 0)
 

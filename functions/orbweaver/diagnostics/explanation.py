@@ -39,8 +39,9 @@ from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.render_rules import MEANS, OF_KIND, RenderWhy, learned_kind
 from orbweaver.model.render_rules import deciding as deciding_rendering
+from orbweaver.model.request_url import canonical_seed
 from orbweaver.model.target import TargetKind
-from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.url import host_of
 from orbweaver.model.url_kind import kind_text
 from orbweaver.model.url_rules import combined_rule, deciding
 from orbweaver.model.user_agent import identity_of
@@ -74,7 +75,7 @@ class Explanation:
 
 def explain(facts: Facts) -> Explanation:
     try:
-        url = canonicalize(facts.reference, tracking=facts.crawl.removed_parameters)
+        url = canonical_seed(facts.reference, tracking=facts.crawl.removed_parameters)
     except ValueError as error:
         verdict = f"it would be refused as {Refusal.INVALID}: {error}"
         said = (Statement(about="crawl", words=_crawl(facts)),)

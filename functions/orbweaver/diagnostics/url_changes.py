@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 
+from orbweaver.model.request_url import is_post
 from orbweaver.model.url import (
     SPACES,
     TRACKING_PARAMETERS,
@@ -48,7 +49,7 @@ def changes(
     said += _about_host(parts, whole, base)
     said += _about_path(parts, whole)
     said += [f"parameter {name} taken out" for name in _tracked(whole, tracking)]
-    if parts["fragment"] is not None:
+    if parts["fragment"] is not None and not is_post(reference):
         said.append("fragment dropped")
     return tuple(said)
 

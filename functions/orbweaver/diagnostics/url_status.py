@@ -26,8 +26,9 @@ from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.named_origins import origins_of
 from orbweaver.model.outcome import Reason, Refusal
 from orbweaver.model.page_record import PageRecord
+from orbweaver.model.request_url import resolved_seed
 from orbweaver.model.target import Target
-from orbweaver.model.url import DEFAULT_BOUNDS, Bounds, host_of, resolved
+from orbweaver.model.url import DEFAULT_BOUNDS, Bounds, host_of
 from orbweaver.model.url_patterns import first_match
 from orbweaver.model.url_rules import combined_rule, deciding
 from orbweaver.model.user_agent import identity_of
@@ -130,7 +131,7 @@ def choose(crawls: Sequence[Crawl], reference: str) -> tuple[Crawl, str] | None:
     """
     for crawl in crawls:
         seeds = crawl.anchors or crawl.references
-        url = resolved(reference, tracking=crawl.removed_parameters)
+        url = resolved_seed(reference, tracking=crawl.removed_parameters)
         if url is not None and crawl.scope is not Scope.ANY and belongs(crawl, url, seeds):
             return crawl, "the newest run with this URL in scope"
     anywhere = (crawl for crawl in crawls if crawl.scope is Scope.ANY)

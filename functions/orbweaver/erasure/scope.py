@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from orbweaver.frontier.erase_rule import UrlMatcher
 from orbweaver.model.crawl import Crawl
+from orbweaver.model.request_url import canonical_seed
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted
 
 # Pattern that must match behind a URL in a text, because a longer path is another URL. A full stop
@@ -66,7 +67,7 @@ class ErasureScope(UrlMatcher):
         spellings = {reference}
         for tracking in ({}, {"tracking": frozenset[str]()}):
             try:
-                spellings.add(canonicalize(reference, **tracking))  # type: ignore[arg-type]
+                spellings.add(canonical_seed(reference, **tracking))
             except ValueError:
                 continue
         return any(self.url(url) for url in spellings)
@@ -152,11 +153,11 @@ def scope_of_url(
 
     Raises ValueError if `reference` is no valid URL.
     """
-    urls = {canonicalize(reference)}
+    urls = {canonical_seed(reference)}
     # The canonical form depends on the parameters that a crawl removes.
     for tracking in (frozenset[str](), *(crawl.removed_parameters for crawl in crawls)):
         try:
-            urls.add(canonicalize(reference, tracking=tracking))
+            urls.add(canonical_seed(reference, tracking=tracking))
         except ValueError:  # too long with all its parameters
             continue
     return ErasureScope(urls=frozenset(urls), mentions=mentions)

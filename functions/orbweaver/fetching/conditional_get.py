@@ -10,6 +10,7 @@ from orbweaver.model.http_exchange import Condition
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import HEADER_CHARS_MAX, PageRecord
 from orbweaver.model.render_rules import mode_of
+from orbweaver.model.request_url import is_post
 from orbweaver.model.target import Target
 
 
@@ -24,9 +25,10 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
     # An unchanged page comes without a body, so its links cannot be read.
     if before.links != 0 and target.depth < crawl.depth_max:
         return None
-    # An unchanged page of an API would not name the next page. The scripts of a page may load
-    # resources that have changed.
-    if target.api is not None or before.rendered or mode_of(crawl, target.url) is RenderMode.ALWAYS:
+    # An unchanged page of an API would not name the next page. A POST has no conditions.
+    unconditional = target.api is not None or is_post(target.url)
+    # The page's scripts may load resources that have changed.
+    if unconditional or before.rendered or mode_of(crawl, target.url) is RenderMode.ALWAYS:
         return None
     # A run that retries failed URLs requests pages in full. So does a crawl that stores texts or
     # links, if the earlier record has none.

@@ -19,6 +19,8 @@ from orbweaver.model.value import value
 from orbweaver.parsing.sniffing import HTML_TYPES, declared_in, is_json, kind_of
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# Redirects that repeat method and body (RFC 9110, 15.4).
+REPEATING = frozenset({307, 308})
 NO_CONTENT = frozenset({204, 205})
 PARTIAL_CONTENT = 206
 NOT_MODIFIED = 304

@@ -6,17 +6,26 @@ header `Link`: RFC 8288.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
 
 from orbweaver.frontier.admission import admit_pattern, apply_rule
 from orbweaver.frontier.pack_result import FoundLinks
 from orbweaver.model.api_source import ApiSource, Paging, PagingBy, PagingFacts
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Refusal
+from orbweaver.model.request_url import (
+    BodyKind,
+    PostBody,
+    is_post,
+    json_body,
+    request_url,
+    split_request,
+)
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_rules import combined_rule
@@ -97,11 +106,13 @@ def next_url(
         raise PagingProblem(facts.problem)
     if paging.more and not _goes_on(paging, facts):
         return None
-    reference = _reference(paging, url, facts, headers)
-    if reference is None:
-        return None
     try:
+        reference = _reference(paging, url, facts, headers)
+        if reference is None or (paging.parameter and is_post(url)):
+            return reference
         return canonicalize(reference, url, tracking=crawl.removed_parameters)
+    except PagingProblem:
+        raise
     except ValueError as error:
         raise PagingProblem(f"the next page has no URL: {error}") from error
 
@@ -121,7 +132,7 @@ def _reference(
             value = _number(paging, url, facts)
         case _:
             assert_never(paging.by)
-    return None if value is None else with_parameter(url, paging.parameter, str(value))
+    return None if value is None else with_value(url, paging.parameter, value)
 
 
 def _goes_on(paging: Paging, facts: PagingFacts) -> bool:
@@ -139,24 +150,23 @@ def _found_url(paging: Paging, facts: PagingFacts) -> str | None:
     return facts.value
 
 
-def _cursor(paging: Paging, facts: PagingFacts) -> str | None:
+def _cursor(paging: Paging, facts: PagingFacts) -> str | int | None:
     value = facts.value
     if value is None or value is False or value == "":
         return None
     if isinstance(value, bool | float):
         raise PagingProblem(f"{paging.path} finds no cursor: {_shown(value)}")
-    cursor = str(value)
-    if len(cursor) > CURSOR_CHARS_MAX:
-        long = f"a cursor of {len(cursor):,} characters"
+    if len(str(value)) > CURSOR_CHARS_MAX:
+        long = f"a cursor of {len(str(value)):,} characters"
         raise PagingProblem(f"{paging.path} finds {long}, more than {CURSOR_CHARS_MAX:,}")
-    return cursor
+    return value
 
 
 def _number(paging: Paging, url: str, facts: PagingFacts) -> int | None:
     if facts.empty:
         return None
     first, step = paging.first_number, paging.step or 1
-    written = parameter_of(url, paging.parameter)
+    written = value_of(url, paging.parameter)
     if written is not None and not (written.isascii() and written.isdecimal()):
         raise PagingProblem(f"{paging.parameter} of the URL is no number: {_shown(written)}")
     number = (first if written is None else int(written[:17])) + step
@@ -172,7 +182,41 @@ def _number(paging: Paging, url: str, facts: PagingFacts) -> int | None:
     return number if number <= NUMBER_MAX else None
 
 
-# --- query parameters ---------------------------------------------------------------------------
+# --- parameters ---------------------------------------------------------------------------------
+
+
+def value_of(url: str, name: str) -> str | None:
+    """Return the value of a query parameter, or of a field of a POST request's body, or None."""
+    _, post = split_request(url)
+    if post is None:
+        return parameter_of(url, name)
+    if post.kind is BodyKind.FORM:
+        return parameter_of(f"?{post.text}", name)
+    one: Any = json.loads(post.text)
+    for key in name.split("."):
+        one = one.get(key) if isinstance(one, dict) else None
+    return None if one is None else str(one)
+
+
+def with_value(url: str, name: str, value: str | int) -> str:
+    """Return a URL with this value of a query parameter, or of a field of a POST request's body.
+
+    Raises ValueError if the body becomes too long, or has no place for the field.
+    """
+    address, post = split_request(url)
+    if post is None:
+        return with_parameter(url, name, str(value))
+    if post.kind is BodyKind.FORM:
+        text = with_parameter(f"?{post.text}", name, str(value))[1:]
+        return request_url(address, PostBody(post.kind, text))
+    whole = one = json.loads(post.text)
+    *holders, last = name.split(".")
+    for key in holders:
+        one = one.setdefault(key, {}) if isinstance(one, dict) else None
+    if not isinstance(one, dict):
+        raise ValueError(f"the body has no object for {name}")  # noqa: TRY004 - the API's, not ours
+    one[last] = value
+    return request_url(address, json_body(whole))
 
 
 def parameter_of(url: str, name: str) -> str | None:

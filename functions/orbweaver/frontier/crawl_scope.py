@@ -21,8 +21,9 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_rules import depth_limits
 from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.outcome import Reason, Refusal
+from orbweaver.model.request_url import is_canonical_seed
 from orbweaver.model.target import Target, TargetKind
-from orbweaver.model.url import host_of, hostname_of, is_canonical, site_of
+from orbweaver.model.url import host_of, hostname_of, site_of
 from orbweaver.model.url_rules import combined_rule
 
 # Endings of archives, packages and disk images, which are never pages. Images, films, PDFs and
@@ -91,7 +92,7 @@ def _sites(seeds: tuple[str, ...]) -> frozenset[str]:
 
 def admit_claimed(crawl: Crawl, target: Target) -> Reason | None:
     """Return why a claimed URL of a pack must not be requested, or None if it is allowed."""
-    if not is_canonical(target.url):
+    if not is_canonical_seed(target.url):
         return Reason.INVALID
     if target.depth > depth_limits(crawl)[1]:
         return Reason.DEPTH

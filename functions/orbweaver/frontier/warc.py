@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from isal import isal_zlib
 
+from orbweaver.model.request_url import split_request
+
 if TYPE_CHECKING:
     from orbweaver.model.http_exchange import Headers
 
@@ -149,7 +151,7 @@ def _pairs(headers: Headers) -> str:
 
 
 def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
-    """Build the record of a GET request from its response's record, or None if `asked` is invalid.
+    """Build the record of a request from its response's record, or None if `asked` is invalid.
 
     `asked` is the `REQUEST_FIELD` of the response's record, `response_id` that record's id.
     """
@@ -157,16 +159,19 @@ def request(url: str, at_ms: int, response_id: str, asked: str) -> bytes | None:
         pairs = [(str(name), str(value)) for name, value in json.loads(asked)]
     except (ValueError, TypeError):
         return None
-    target = url.partition("://")[2]
+    address, post = split_request(url)
+    target = address.partition("://")[2]
     path = target[len(target.partition("/")[0]) :] or "/"
-    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in pairs)]
+    method = "GET" if post is None else "POST"
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in pairs)]
     named = {
         "WARC-Record-ID": record_id("request", url, str(at_ms)),
         "WARC-Target-URI": url,
         "WARC-Concurrent-To": response_id,
         "Content-Type": "application/http;msgtype=request",
     }
-    return _member("request", at_ms, named, b"".join(map(_line, lines)) + CR_LF)
+    body = b"" if post is None else post.text.encode()
+    return _member("request", at_ms, named, b"".join(map(_line, lines)) + CR_LF + body)
 
 
 def conversion(url: str, at_ms: int, document: Mapping[str, Any], *, stored: bool) -> bytes:

@@ -16,6 +16,7 @@ This package defines the meaning and stored form of values. It has no side effec
     render_rules        rendering modes by URL, with reasons
     crawl_rules         validation of a crawl's rules, depth and delay of a URL by them
     url_kind            groups of similar URLs
+    request_url         POST requests as URLs
     api_source          APIs that are crawled page by page
     item_rules          extraction rules
     item                extracted items

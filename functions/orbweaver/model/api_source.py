@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from orbweaver.model.item import Scalar
+from orbweaver.model.request_url import MARK
 
 PAGES_DEFAULT, PAGES_MAX = 1_000, 1_000_000
 
@@ -89,4 +90,4 @@ def api_at(apis: Collection[ApiSource], url: str) -> ApiSource | None:
 
 
 def endpoint_of(url: str) -> str:
-    return url.partition("?")[0]
+    return url.partition(MARK)[0].partition("?")[0]

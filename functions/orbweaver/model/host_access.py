@@ -69,7 +69,9 @@ def with_referer(headers: Headers, crawl: Crawl, url: str, referrer: str | None)
     is_downgrade = page.startswith("https:") and here.startswith("http:")
     if is_downgrade or any(name.lower() == "referer" for name, _ in headers):
         return headers
-    return (*headers, ("Referer", referrer if page == here else f"{page}/"))
+    # A Referer has no fragment (RFC 9110, 10.1.3), which has the body of a POST request.
+    address = referrer.partition("#")[0]
+    return (*headers, ("Referer", address if page == here else f"{page}/"))
 
 
 def access_words(given: Crawl | HostAccess) -> str:

@@ -30,6 +30,7 @@ from orbweaver.model.http_exchange import Failure, Request, Response, received_o
 from orbweaver.model.named_origins import named_origins_for
 from orbweaver.model.outcome import Reason
 from orbweaver.model.render_rules import concurrency_of, slots_of
+from orbweaver.model.request_url import sent_form
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 from orbweaver.model.user_agent import Identity, identity_of
@@ -365,18 +366,21 @@ class PackFetcher:
     async def _fetch(self, context: PackContext, permit: HostPermit, room: AllowedSize) -> _Answer:
         crawl, target, counts = context.crawl, permit.target, {}
         identity = self._identity(context, host_of(target.url))
-        headers = with_referer(identity.headers, crawl, target.url, target.referrer)
+        address, body, headers = sent_form(target.url, identity.headers)
+        headers = with_referer(headers, crawl, address, target.referrer)
         sent_as: SentAs | None = None
         if crawl.cookies or crawl.auth:
-            sent_as = await self._sessions.outgoing(crawl, target.url, headers)
+            sent_as = await self._sessions.outgoing(crawl, address, headers)
+            headers = sent_as.headers
         total_s, idle_s = timeout_of(
             crawl, host_of(target.url), self._settings.fetching.fetch_total_s
         )
         sitemap, paced = target.kind is TargetKind.SITEMAP, crawl.delay_ms > 0
         request = Request(
-            url=target.url,
+            url=address,
             user_agent=identity.agent,
-            headers=headers if sent_as is None else sent_as.headers,
+            headers=headers,
+            body=body,
             direct=not crawl.proxied,
             trust=identity.trust,
             head=asks_by_head(crawl, target),
@@ -402,7 +406,7 @@ class PackFetcher:
             if answer.truncated and room.cut:
                 counts[f"cut.{Reason.BYTES}"] = 1
             if sent_as is not None:
-                counts |= await self._sessions.store(crawl, target.url, answer, sent_as)
+                counts |= await self._sessions.store(crawl, address, answer, sent_as)
         return answer, counts
 
     @cached_property

@@ -21,6 +21,7 @@ from orbweaver.model.host_access import retries_of
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.render_rules import RenderWhy
+from orbweaver.model.request_url import is_post
 from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.url import Bounds, canonicalize, resolved
 from orbweaver.model.value import value
@@ -81,13 +82,7 @@ def outcome_of(
             ended = answers.exhausted(verdict, target.attempt, retries)
             return verdict if ended is None else UrlEnd(end=ended)
         case Redirect(location=location):
-            if crawl.cookies and answers.sets_cookies(answer):
-                led_to = resolved(location, target.url, tracking=crawl.removed_parameters)
-                if led_to == target.url and target.reloads < RELOADS_MAX:
-                    return Returning(target=replace(target, reloads=target.reloads + 1), delay_s=0)
-            itself = answers.why_to_itself(answer, cookies=crawl.cookies)
-            end, onward = _redirect(crawl, target, location, bounds, itself=itself)
-            return UrlEnd(end=end, found=(onward,))
+            return _redirected(crawl, target, answer, location, bounds)
         case Read():
             reading, page = answered.reading, answered.page
             if reading is None or page is None:
@@ -99,9 +94,27 @@ def outcome_of(
             assert_never(verdict)
 
 
+def _redirected(
+    crawl: Crawl, target: Target, answer: Response | Failure, location: str, bounds: Bounds
+) -> UrlEnd | Returning:
+    if crawl.cookies and answers.sets_cookies(answer):
+        led_to = resolved(location, target.url, tracking=crawl.removed_parameters)
+        if led_to == target.url and target.reloads < RELOADS_MAX:
+            return Returning(target=replace(target, reloads=target.reloads + 1), delay_s=0)
+    repeats = isinstance(answer, Response) and answer.status in answers.REPEATING
+    if repeats and is_post(target.url):
+        # Only a person chooses where a POST is sent.
+        said = f"a POST is redirected to {location}: give that URL"
+        return UrlEnd(end=End(outcome=Outcome.FAILED, reason=Reason.REDIRECT_INVALID, error=said))
+    itself = answers.why_to_itself(answer, cookies=crawl.cookies)
+    end, onward = _redirect(crawl, target, location, bounds, itself=itself)
+    return UrlEnd(end=end, found=(onward,))
+
+
 def asks_by_head(crawl: Crawl, target: Target) -> bool:
     """Return whether this attempt is a HEAD request. All further attempts are GET requests."""
-    return crawl.status_only and target.kind is TargetKind.PAGE and target.attempt == 1
+    first = target.kind is TargetKind.PAGE and target.attempt == 1
+    return crawl.status_only and first and not is_post(target.url)
 
 
 def page_types(crawl: Crawl, target: Target) -> frozenset[str]:

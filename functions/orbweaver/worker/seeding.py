@@ -18,7 +18,8 @@ from orbweaver.frontier.pack_result import FoundLinks, PackResult, result_for
 from orbweaver.model.crawl import DEFAULT_CRAWL, Crawl, default_crawl
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.ports import Clock
-from orbweaver.model.url import canonicalize, redacted
+from orbweaver.model.request_url import canonical_seed
+from orbweaver.model.url import redacted
 
 if TYPE_CHECKING:
     from orbweaver.frontier.ports import Crawls
@@ -65,7 +66,7 @@ def result_of(seeds: SeedsMessage, crawl: Crawl) -> PackResult:
     depths = dict(zip(crawl.seeds, crawl.seed_depths, strict=False))
     for reference in seeds.references:
         try:
-            url = canonicalize(reference, tracking=crawl.removed_parameters)
+            url = canonical_seed(reference, tracking=crawl.removed_parameters)
         except ValueError as error:
             told = {"reference": redacted(reference), "error": str(error)}
             _log.info("seed.refused", extra=told)
@@ -125,7 +126,7 @@ async def crawl_for(crawls: Crawls, crawl_id: str, at_ms: int) -> Crawl | None:
 
 def problem_of(reference: str) -> str | None:
     try:
-        canonicalize(reference)
+        canonical_seed(reference)
     except ValueError as error:
         return str(error)
     return None

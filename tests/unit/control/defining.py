@@ -81,6 +81,9 @@ DOCUMENT: dict[str, Any] = {
                 "more": "$.more",
             },
         },
+        {"url": f"{SEED}v4", "method": "POST", "json": {"q": ["a b"]}},
+        {"url": f"{SEED}v5", "method": "POST", "form": {"q": "a b"}},
+        {"url": f"{SEED}v6", "method": "POST"},
         {"url": f"{SEED}v3", "paging": {"by": "cursor", "path": "$.c", "parameter": "c"}},
     ],
     "rules": [

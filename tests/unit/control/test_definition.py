@@ -109,6 +109,9 @@ PLAN = CrawlSpec(
                 by=PagingBy.OFFSET, parameter="from", start=1, step=10, total="$.n", more="$.more"
             ),
         ),
+        ApiSource(url=f"{SEED}v4#POST-json:{{%22q%22:[%22a%20b%22]}}"),
+        ApiSource(url=f"{SEED}v5#POST-form:q%3Da%2Bb"),
+        ApiSource(url=f"{SEED}v6#POST-form:"),
         ApiSource(url=f"{SEED}v3", paging=Paging(by=PagingBy.CURSOR, path="$.c", parameter="c")),
     ),
     rules=(

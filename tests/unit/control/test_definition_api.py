@@ -53,6 +53,19 @@ ITEMS = [{"name": "a", "match": "/v1", "source": "json", "each": "$[*]", "fields
             "there is none: give the number of elements of a page",
         ),
         (
+            {"url": URL, "json": {}, "form": {}},
+            "api[0].form",
+            "a request has one body: leave json or form out",
+        ),
+        (
+            {"url": URL, "method": "GET", "json": {}},
+            "api[0].json",
+            'a GET has no body: give method = "POST"',
+        ),
+        ({"url": URL, "form": {"a": []}}, "api[0].form", "a table does not fit: give a table of"),
+        ({"url": URL, "method": "PUT"}, "api[0].method", "'PUT' does not fit: "),
+        ({"url": URL, "json": {"a": "b" * 3_000}}, "api[0].json", "the body is longer than"),
+        (
             {"url": URL, "paging": {"by": "page", "parameter": "p"}},
             "api[0].paging",
             "nothing shows which page is the last one: give total",

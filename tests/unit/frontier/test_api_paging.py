@@ -17,6 +17,7 @@ from orbweaver.model.url import canonicalize
 from tests.unit.stage import CRAWL, SITE
 
 URL = f"{SITE}/v1/books?limit=10"
+POST = f"{URL}#POST-json:{{%22q%22:%22a%22}}"
 CURSOR = Paging(by=PagingBy.CURSOR, path="$.next", parameter="cursor")
 PAGE = Paging(by=PagingBy.PAGE, parameter="page")
 OFFSET = Paging(by=PagingBy.OFFSET, parameter="offset", step=10)
@@ -66,6 +67,21 @@ def following(found: PagingStep) -> str | None:
         (NEXT, URL, {"value": None}, None),
         (NEXT, URL, {"value": ""}, None),
         (None, URL, {"value": "a"}, None),
+        (CURSOR, POST, {"value": 7}, f"{URL}#POST-json:{{%22q%22:%22a%22,%22cursor%22:7}}"),
+        (
+            replace(CURSOR, parameter="page.after"),
+            POST,
+            {"value": "b"},
+            f"{URL}#POST-json:{{%22q%22:%22a%22,%22page%22:{{%22after%22:%22b%22}}}}",
+        ),
+        (
+            replace(PAGE, parameter="n"),
+            f"{URL}#POST-json:{{%22n%22:4}}",
+            {},
+            f"{URL}#POST-json:{{%22n%22:5}}",
+        ),
+        (PAGE, f"{URL}#POST-form:page%3D4%26a%3Db", {}, f"{URL}#POST-form:page%3D5%26a%3Db"),
+        (NEXT, POST, {"value": "/v1/more?a=1"}, f"{SITE}/v1/more?a=1"),
     ],
 )
 def test_next_page_of_body(
@@ -96,13 +112,14 @@ def test_next_page_of_link_header(link: str, expected: str | None) -> None:
         (CURSOR, {"problem": "$.next finds an object"}, "$.next finds an object"),
         (NEXT, {"value": 5}, "$.next finds no URL: 5"),
         (NEXT, {"value": "mailto:a@b.example"}, "the next page has no URL: not an http"),
+        (replace(CURSOR, parameter="q.a"), {"value": 1}, "the next page has no URL: the body has"),
         (replace(PAGE, total="$.n"), {"total": None}, "$.n finds no number: None"),
         (replace(PAGE, total="$.n"), {"total": True}, "$.n finds no number: True"),
         (replace(LINK, more="$.m"), {"more": "yes"}, "$.m finds no boolean: 'yes'"),
     ],
 )
 def test_unfit_value_is_problem(paging: Paging, facts: dict[str, Any], problem: str) -> None:
-    found = step(paging, **facts)
+    found = step(paging, POST if paging.parameter == "q.a" else URL, **facts)
     assert (found.problem or "").startswith(problem)
     assert not found.found.admitted
 

@@ -57,6 +57,7 @@ def test_retries_raise_attempts_of_temporary_failures_only(
     [
         (CRAWL, f"{A}/x", f"{A}/page?q=1", None),
         (PAGE, f"{A}/x", f"{A}/page?q=1", f"{A}/page?q=1"),
+        (PAGE, f"{A}/x", f"{A}/page#POST-json:{{}}", f"{A}/page"),
         (PAGE, f"{A}/x", None, None),
         (PAGE, f"{B}/x", f"{A}/page?q=1", f"{A}/"),
         (PAGE, f"{A}:8443/x", f"{A}/page", f"{A}/"),

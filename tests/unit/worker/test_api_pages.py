@@ -152,6 +152,49 @@ async def test_api_is_requested_without_condition_and_as_json() -> None:
         assert ("application/json" in request.accept) is is_api
 
 
+SEARCH = f"{API}#POST-json:{{%22q%22:%22a%22}}"
+
+
+async def test_post_pages_are_requests_with_body_and_own_records() -> None:
+    stage = Stage()
+    api = ApiSource(url=SEARCH, paging=CURSOR)
+    crawl = replace(crawl_of(), seeds=(SEARCH,), apis=(api,), obey_robots=True)
+    stage.web.put(f"{SITE}/robots.txt", answer(404))
+    stage.web.put(API, page(1, following="b"), page(2, following=None))
+    await crawled(stage, crawl, {})
+    asked = [one for one in stage.web.requests if one.url == API]
+    assert [one.body for one in asked] == [b'{"q":"a"}', b'{"q":"a","c":"b"}']
+    assert [dict(one.headers)["Content-Type"] for one in asked] == ["application/json"] * 2
+    assert ids(stage) == ["1", "2"]
+    second = f"{API}#POST-json:{{%22q%22:%22a%22,%22c%22:%22b%22}}"
+    assert outcomes(stage.world) == {SEARCH: "fetched.ok", second: "fetched.ok"}
+
+
+async def test_post_seed_without_api_is_read_as_page() -> None:
+    stage = Stage()
+    crawl = replace(CRAWL, seeds=(SEARCH,), seeds_planned=1)
+    await crawled(stage, crawl, {"/v1": html("/a#POST-json:{}", "/b"), "/a": html(), "/b": html()})
+    # A page's own link never becomes a POST, whatever its fragment is.
+    bodies = {one.url.removeprefix(SITE): one.body for one in stage.web.requests}
+    assert bodies == {"/v1": b'{"q":"a"}', "/a": None, "/b": None}
+
+
+@pytest.mark.parametrize(
+    ("status", "ended"),
+    [
+        (303, {SEARCH: "redirected.redirect", f"{SITE}/b": "fetched.ok"}),
+        (307, {SEARCH: "failed.redirect_invalid"}),
+    ],
+)
+async def test_redirected_post_is_never_sent_elsewhere(status: int, ended: dict[str, str]) -> None:
+    stage = Stage()
+    crawl = replace(CRAWL, seeds=(SEARCH,), seeds_planned=1)
+    moved = answer(status, location="/b#POST-json:{}")
+    await crawled(stage, crawl, {"/v1": moved, "/b": html()})
+    assert outcomes(stage.world) == ended
+    assert [one.body for one in stage.web.requests if one.url == f"{SITE}/b"] in ([], [None])
+
+
 async def test_retry_of_failed_page_requests_pages_after_it() -> None:
     stage = Stage()
     retry = replace(crawl_of(links=""), seeds=(f"{API}?c=b",), seed_depths=(0,), retry_of="site-0")

@@ -37,6 +37,7 @@ from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.item import Item
 from orbweaver.model.outcome import ANSWERED
 from orbweaver.model.ports import Fetcher
+from orbweaver.model.request_url import is_post, sent_form
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of, redacted
@@ -126,7 +127,11 @@ async def _got(arguments: Namespace, around: CliContext, crawl: Crawl) -> Fetche
         if arguments.url:
             raise UsageError("--url is the address of a file: omit it, or give a file")
         async with around.web() as fetcher:
-            return await _fetched(canonical(what), around, crawl, fetcher)
+            url = canonical(what)
+            api = api_at(crawl.apis, url)
+            # The address of a POST request means the API's first page.
+            url = api.url if api is not None and is_post(api.url) and not is_post(url) else url
+            return await _fetched(url, around, crawl, fetcher)
     path = around.folder / what
     if not path.is_file():
         raise UsageError(f"there is no file {what}; a URL begins with http:// or https://")
@@ -146,10 +151,12 @@ async def _fetched(url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher)
         api = api_at(crawl.apis, url)
         target = Target(url=url, depth=0, api=None if api is None else api.url)
         total_s, idle_s = timeout_of(crawl, host_of(url), settings.fetching.fetch_total_s)
+        address, body, headers = sent_form(url, identity.headers)
         request = Request(
-            url=url,
+            url=address,
             user_agent=identity.agent,
-            headers=identity.headers,
+            headers=headers,
+            body=body,
             direct=not crawl.proxied,
             trust=identity.trust,
             accept=page_types(crawl, target),
@@ -168,12 +175,12 @@ async def _fetched(url: str, around: CliContext, crawl: Crawl, fetcher: Fetcher)
         )
         match verdict:
             case answers.Read(body=body):
-                headers = response.headers if isinstance(response, Response) else {}
+                received = response.headers if isinstance(response, Response) else {}
                 return FetchedPage(
                     url=url,
                     body=body,
-                    content_type=headers.get("content-type"),
-                    link=headers.get("link", ""),
+                    content_type=received.get("content-type"),
+                    link=received.get("link", ""),
                 )
             case answers.Redirect(location=location):
                 url = canonicalize(location, url, tracking=crawl.removed_parameters)

@@ -49,7 +49,7 @@ from orbweaver.model.host_access import access_words
 from orbweaver.model.item_rules import ItemRule, ValueKind, ValueSource, columns_of
 from orbweaver.model.named_origins import non_public_origin_of, origins_of
 from orbweaver.model.render_rules import renders
-from orbweaver.model.url import canonicalize
+from orbweaver.model.request_url import canonical_seed
 from orbweaver.model.user_agent import OPEN_HEADERS
 from orbweaver.politeness.host_schedule import spacing_ms
 
@@ -278,7 +278,7 @@ def _begins(crawl: Crawl, plan: CrawlSpec, own: tuple[str, ...]) -> Iterator[tup
     if own:
         yield "begins", f"on this machine only at {_some(own)}: a stack on AWS refuses that"
     # Two spellings of the same URL count as a duplicate.
-    named = Counter(canonicalize(seed, tracking=crawl.removed_parameters) for seed in plan.seeds)
+    named = Counter(canonical_seed(seed, tracking=crawl.removed_parameters) for seed in plan.seeds)
     if twice := tuple(seed for seed, times in named.items() if times > 1):
         yield "begins", f"once at each seed; given more than once: {_some(twice)}"
     yield from api_words(crawl)

@@ -33,6 +33,7 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.host_access import applied_words
 from orbweaver.model.named_origins import origins_of
 from orbweaver.model.outcome import Refusal
+from orbweaver.model.request_url import canonical_seed
 from orbweaver.model.settings import USER_AGENT, Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted, site_of, url_hash
@@ -141,7 +142,7 @@ def _decision(ruling: Ruling, target: str, agent: str) -> dict[str, Any]:
 def canonical(reference: str, base: str | None = None) -> str:
     """Return the canonical form of a typed URL. Raises UsageError for an invalid URL."""
     try:
-        return canonicalize(reference, base)
+        return canonical_seed(reference) if base is None else canonicalize(reference, base)
     except ValueError as error:
         near = None if base else suggest_url(reference)
         like = f": did you mean {near}?" if near else ": give one like https://example.com/page"
