@@ -62,7 +62,7 @@ DOCUMENT: dict[str, Any] = {
                 "form": "#login",
                 "fields": {"user": "me", "password": "secret:wiki"},
                 "check": {"url": "/me", "status": 200, "selector": "a.out", "text": "Hello"},
-                "lost": {"selector": "#login", "url": "/login", "without": "a.out"},
+                "lost": {"selector": "#login", "url": "/login", "status": 404, "without": "a.out"},
                 "logout": "/bye",
                 "origins": ["https://sso.example.net"],
             }
