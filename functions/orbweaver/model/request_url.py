@@ -54,7 +54,7 @@ def split_request(url: str) -> tuple[str, PostBody | None]:
 
 
 def sent_form(url: str, headers: Headers) -> tuple[str, bytes | None, Headers]:
-    """Return address, body and headers of a request as it is sent. The body is None for a GET."""
+    """Return address, body and headers of a request as it is sent. A GET has no body."""
     address, post = split_request(url)
     if post is None:
         return address, None, headers

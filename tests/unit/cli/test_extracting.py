@@ -94,6 +94,32 @@ fields = { title = "$.title" }
     assert said in stage.said
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("$.next", b'{"next": "/books/2"}', f"next page: {SITE}/books/2"),
+        ("$.nxt", b'{"next": "/books/2"}', "next page: none, because $.nxt finds nothing or null"),
+        ("$.next", b'{"next": 5}', "next page: $.next finds no URL: 5"),
+        ("$.next", b"<h1>", "this page of the API cannot be read: not JSON: Expecting value"),
+    ],
+)
+def test_page_of_api_shows_next_page(stage: Stage, path: str, body: bytes, said: str) -> None:
+    (stage.folder / "page.json").write_bytes(body)
+    (stage.folder / "crawl.toml").write_text(
+        f"""[[api]]
+url = "{SITE}/books/1"
+paging = {{ by = "next", path = "{path}" }}
+[[items]]
+name = "books"
+match = '/books/'
+source = "json"
+fields = {{ title = "$.next" }}
+"""
+    )
+    stage.run(f"extract page.json --url {SITE}/books/1")
+    assert said in stage.said
+
+
 def test_url_is_requested_after_robots_txt_with_redirects(stage: Stage) -> None:
     stage.answers[f"{SITE}/robots.txt"] = Response(status=404, headers={}, body=None)
     stage.answers[f"{SITE}/old"] = Response(status=301, headers={"location": "/books/1"}, body=None)

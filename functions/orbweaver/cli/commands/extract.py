@@ -29,7 +29,7 @@ from orbweaver.fetching import response_verdict as answers
 from orbweaver.fetching.response_verdict import judge
 from orbweaver.frontier.api_paging import step_of
 from orbweaver.frontier.stored_content import Keeping
-from orbweaver.model.api_source import ApiSource, api_at
+from orbweaver.model.api_source import ApiSource, Paging, PagingFacts, api_at
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.host_access import timeout_of
@@ -247,7 +247,15 @@ def _api_lines(got: FetchedPage, crawl: Crawl, api: ApiSource | None, found: Rea
         refused = next((why for why, _, _ in step.found.refused), None)
         following = next((one.url for one in step.found.admitted), None)
         said = step.problem or (None if refused is None else refused.means)
-        yield f"next page: {following or said or 'none, this is the last one'}"
+        yield f"next page: {following or said or _why_last(api.paging, found.paging)}"
+
+
+def _why_last(paging: Paging, facts: PagingFacts) -> str:
+    if paging.path and facts.value is None:
+        return f"none, because {paging.path} finds nothing or null"
+    if paging.more and not facts.more:
+        return f"none, because {paging.more} is not true"
+    return "none, this is the last one"
 
 
 def _word(value: object) -> str:
