@@ -20,7 +20,7 @@ from orbweaver.cli.exit_codes import UsageError
 # Options of other crawlers, and the hint that the error about each of them contains.
 _ELSEWHERE = {
     "--limit": "--max-pages limits the URLs, --max-bytes the bytes",
-    "--post": "a crawl makes GET requests only",
+    "--post": "a definition has POST requests, as [[api]]",
     "--quiet": "only crawl, start and retry have it; other commands print their result only",
 }
 
