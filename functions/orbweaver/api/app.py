@@ -15,7 +15,7 @@ import base64
 import binascii
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
@@ -26,6 +26,7 @@ from orbweaver.api.requests import CursorError
 from orbweaver.api.routes import OPERATIONS, Operation, document, header_name
 from orbweaver.control.definition import DefinitionError, DefinitionProblem
 from orbweaver.control.json_reader import document_of, hints_of, read, read_texts
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.event_handler.exceptions import NotFoundError
@@ -104,7 +105,7 @@ def _not_found(_error: NotFoundError) -> Response[str]:
     return _spell_problem(Refused(404, "there is no such operation: see /openapi.json"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Nothing:
     """The operation takes no parameters."""
 

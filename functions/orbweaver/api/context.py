@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.control.crawl_control import Control
@@ -12,6 +12,7 @@ from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import UnknownCrawl
 from orbweaver.model.ports import Clock, Files
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.frontier.backlog import Backlog
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from orbweaver.frontier.queues import Queue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HandlerContext:
     """Components and ports that handlers use.
 
@@ -45,7 +46,7 @@ class HandlerContext:
         return crawl
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Reply:
     """Response of a handler. `body` has the type that the operation documents."""
 

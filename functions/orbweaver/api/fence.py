@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from orbweaver.model.value import positional_value_class, value_class
 
 SCHEME = "Bearer "
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -24,7 +26,7 @@ COMMON = {
 CLOSED = {**COMMON, "Cross-Origin-Resource-Policy": "same-origin"}
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class Unanswered:
     """Status and text of a refused request."""
 
@@ -32,7 +34,7 @@ class Unanswered:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LoopbackFence:
     """Checks a request's headers. If `token` is None, every program of this machine has access."""
 

@@ -16,6 +16,7 @@ from orbweaver.control.definition import DefinitionError
 from orbweaver.control.definition import DefinitionProblem as Flaw
 from orbweaver.control.json_reader import Fits
 from orbweaver.model.errors import Conflict, ControlError, StoredNewer, Transient, UnknownCrawl
+from orbweaver.model.value import value_class
 from orbweaver.model.version import REMEDY
 
 CONTENT_TYPE = "application/problem+json"
@@ -60,7 +61,7 @@ ALWAYS = (400, 403, 409, 413, 429, 500, 502, 503, 504)
 FENCED = (401, 421)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Part:
     """One mistake and its place: a key, a parameter, or the index in a list."""
 
@@ -68,7 +69,7 @@ class Part:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Problem:
     """The reason why a request had no effect (RFC 9457)."""
 

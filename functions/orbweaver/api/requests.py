@@ -6,7 +6,6 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Annotated, Any, TypeVar
@@ -17,6 +16,7 @@ from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import REFERENCE_CHARS_MAX
 from orbweaver.model.crawl import State
 from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.value import value_class
 
 SEEDS_FOLDER = "seeds/"
 CRAWL_EXAMPLE = "example.com-20261121-090000"
@@ -55,14 +55,14 @@ Definition = Annotated[Mapping[str, Any], Fits(schema=schema_of_definition())]
 DefinitionTried = Annotated[Mapping[str, Any], Fits(schema={"type": "object"})]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class OfCrawl:
     """The id of a crawl."""
 
     id: CrawlId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Keyed:
     """An idempotency key of the client: requests with the same key count as one."""
 
@@ -72,7 +72,7 @@ class Keyed:
     ] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Listing:
     """Query parameters that filter a list of crawls."""
 
@@ -81,7 +81,7 @@ class Listing:
     cursor: Cursor = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Overviewed:
     """Query parameters of an overview: the newest run of each name, or all runs of one name."""
 
@@ -102,7 +102,7 @@ class Overviewed:
     cursor: Cursor = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostAsked:
     """A host, and optionally a URL on it whose robots.txt decision is wanted."""
 
@@ -112,7 +112,7 @@ class HostAsked:
     ] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Records:
     """Query parameters of a list of page records."""
 
@@ -121,7 +121,7 @@ class Records:
     cursor: Cursor = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Items:
     """Query parameters of a list of items."""
 
@@ -137,7 +137,7 @@ class Items:
     cursor: Cursor = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Texts:
     """Query parameters of a list of main texts."""
 
@@ -145,7 +145,7 @@ class Texts:
     cursor: Cursor = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Exported:
     """Query parameters of a list of exported files."""
 
@@ -153,14 +153,14 @@ class Exported:
     cursor: Cursor = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostsShown:
     """A host to show in addition to the hosts of the seeds."""
 
     host: Annotated[str | None, Fits(says="another host, as URLs spell it", low=1, high=300)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Asking:
     """A URL to explain. Without `crawl`, the most likely crawl is used."""
 
@@ -168,7 +168,7 @@ class Asking:
     crawl: CrawlId | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Seeds:
     """URLs for a running crawl: give `url`, `urls` or `s3`, and optionally `crawl`."""
 
@@ -187,7 +187,7 @@ class Seeds:
     crawl: CrawlId = "default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Again:
     """Selects which failed URLs to retry. The default is all."""
 

@@ -1,7 +1,6 @@
 """Response bodies of the API. Times are ISO 8601 in UTC, as in exports."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from orbweaver.api.problems import Part
@@ -20,6 +19,7 @@ from orbweaver.model.cuts import COUNTER
 from orbweaver.model.item import Item
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import NEEDS_RENDERING, PageRecord
+from orbweaver.model.value import value_class
 
 Moment = Annotated[str, Fits(form="date-time", example="2026-11-21T09:00:00.000Z")]
 Next = Annotated[str | None, Fits(says="the cursor of the next page; null on the last one")]
@@ -30,7 +30,7 @@ ANYTHING = {"type": "object"}
 Row = Annotated[Mapping[str, Any], Fits(schema=ROW)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Run:
     """One run of a crawl."""
 
@@ -54,7 +54,7 @@ class Run:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Runs:
     """Crawls, newest first."""
 
@@ -62,7 +62,7 @@ class Runs:
     next: Next = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Progress:
     """Progress of a crawl. `claimed` counts queued URLs, `refused` links that were never queued."""
 
@@ -109,7 +109,7 @@ class Progress:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class OverviewRow:
     """Progress of a crawl, and a comparison with earlier runs of the same name."""
 
@@ -121,7 +121,7 @@ class OverviewRow:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class OverviewList:
     """Crawls with their progress: unfinished crawls first, then the newest."""
 
@@ -130,7 +130,7 @@ class OverviewList:
     next: Next = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Difference:
     """One key of a crawl that an edit would change."""
 
@@ -139,7 +139,7 @@ class Difference:
     becomes: Annotated[Any, Fits(schema={})]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Differences:
     """Changes that an edit would make. The crawl is unchanged."""
 
@@ -147,7 +147,7 @@ class Differences:
     changes: tuple[Difference, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Estimated:
     """Cost of a crawl on AWS, with the defaults of `orbweaver estimate`."""
 
@@ -157,7 +157,7 @@ class Estimated:
     least_s: Annotated[float, Fits(says="duration at the pace of its hosts")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Checked:
     """Mistakes of a definition, and its name, number of seeds and estimated cost."""
 
@@ -170,7 +170,7 @@ class Checked:
     ] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostOfCrawl:
     """State of a host for one crawl that has a seed there."""
 
@@ -178,7 +178,7 @@ class HostOfCrawl:
     standing: HostView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostSeen:
     """State of a host for all crawls. Times are in ms since the epoch."""
 
@@ -205,7 +205,7 @@ class HostSeen:
     more: Annotated[int, Fits(says="number of further crawls with a seed there")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostList:
     """State of the hosts of a crawl's seeds. Times are in ms since the epoch."""
 
@@ -213,7 +213,7 @@ class HostList:
     hosts: tuple[HostView, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LeftOut:
     """Skipped links by reason, most frequent first, and requests by group of similar URLs."""
 
@@ -223,7 +223,7 @@ class LeftOut:
     requests: Requests
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Rows:
     """Page records, day by day. Records stored while the list is read might be missing."""
 
@@ -231,7 +231,7 @@ class Rows:
     next: Next = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FoundItem:
     """An item extracted from a page, with its problems if it is invalid."""
 
@@ -254,7 +254,7 @@ class FoundItem:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FoundItems:
     """Items of a crawl, day by day. All items of a page are together."""
 
@@ -262,7 +262,7 @@ class FoundItems:
     next: Next = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FoundText:
     """The main text of a page. `left_out` has the reason if the text is missing."""
 
@@ -287,7 +287,7 @@ class FoundText:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FoundTexts:
     """Main texts of a crawl's pages, day by day."""
 
@@ -295,7 +295,7 @@ class FoundTexts:
     next: Next = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportedFile:
     """A file of an export, as in its manifest. `path` is below `exports/` of the bucket."""
 
@@ -309,7 +309,7 @@ class ExportedFile:
     link: Annotated[str, Fits(says="download link, valid for 15 minutes")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportedFiles:
     """The files of a crawl's exports, day by day."""
 
@@ -317,7 +317,7 @@ class ExportedFiles:
     next: Next = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Accepted:
     """Number of seeds that were queued, and their crawl."""
 
@@ -325,7 +325,7 @@ class Accepted:
     accepted: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Said:
     """One fact about a URL."""
 
@@ -333,7 +333,7 @@ class Said:
     words: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Explained:
     """The outcome of a URL, with reasons."""
 

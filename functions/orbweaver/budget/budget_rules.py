@@ -7,12 +7,12 @@ sends a request. So the limit holds even if workers die or messages are delivere
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
 from orbweaver.model.crawl import Counts, Crawl, LimitPart, Settlement
 from orbweaver.model.outcome import Reason
+from orbweaver.model.value import value_class
 
 # A function runs for at most 15 minutes. Older reservations belong to killed workers.
 DEAD_MS = 900_000
@@ -30,7 +30,7 @@ REASONS: Mapping[LimitPart, Reason] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class BudgetState:
     """State of a budget: used amount, its reserved part, and time of the last reservation.
 
@@ -44,7 +44,7 @@ class BudgetState:
     taken_at_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReservationRequest:
     """Request to reserve `amount`, if `limit` is not exceeded.
 
@@ -62,7 +62,7 @@ class ReservationRequest:
     instead: BudgetState | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class BudgetWanted:
     """Wanted amounts: `plenty` for several requests, `whole` for one, `least` for a cut body."""
 
@@ -71,7 +71,7 @@ class BudgetWanted:
     least: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReserveAmount:
     """Reserve `amount`. `dead`: other reservations belong to killed workers and count as spent."""
 
@@ -79,14 +79,14 @@ class ReserveAmount:
     dead: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TryLater:
     """Too little is left now, but other workers might return enough later."""
 
     wait_s: int = WAIT_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class BudgetSpent:
     """The limit is used up and will not be renewed."""
 

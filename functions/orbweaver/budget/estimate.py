@@ -8,7 +8,6 @@ with up to 25 URLs) once. A *round* is the minute during which a function keeps 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, exp, sqrt
 
 from orbweaver.budget.billing_units import Stage, Term, Units
@@ -26,6 +25,7 @@ from orbweaver.budget.prices import (
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.settings import Settings
+from orbweaver.model.value import value_class
 from orbweaver.politeness.host_schedule import spacing_ms
 from orbweaver.politeness.pacer import BLOCK_MS
 
@@ -72,7 +72,7 @@ RECORD_BYTES, REQUEST_BYTES, ACK_BYTES, ACKED_BYTES, LOG_BYTES = 700, 230, 52, 2
 EXPORT_MB_MS, EXPORT_FILES = 300, 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Assumptions:
     """Assumptions about the site, the stack and the pages.
 
@@ -95,7 +95,7 @@ class Assumptions:
         return whole * (1 + TEXT_CPU_SHARE) if texts else whole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Work:
     """Totals of a crawl, and the numbers of hosts and containers at work at the same time.
 
@@ -111,7 +111,7 @@ class Work:
     containers: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Estimate:
     """Usage of a crawl, and its shortest duration, however many functions work on it."""
 

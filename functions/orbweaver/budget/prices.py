@@ -8,7 +8,6 @@ s3, eventbridge and ec2 (data transfer).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import ceil
 from types import MappingProxyType
 
@@ -16,12 +15,13 @@ from orbweaver.budget.billing_units import Term, units_of
 from orbweaver.model.amounts import NANO, in_dollars
 from orbweaver.model.settings import ARM, X86
 from orbweaver.model.target import PACK_TARGETS_MAX
+from orbweaver.model.value import value_class
 
 AS_OF = "2026-11"
 GIGABYTE = 1024**3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Price:
     """Price in nanodollars for `per` units. `words` is AWS's wording."""
 

@@ -35,6 +35,7 @@ from orbweaver.model.ports import Clock
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from random import Random
@@ -66,7 +67,7 @@ ROOM_SIZES, ROOM_FADES = 2, 8
 SIZES_KEPT = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Payment:
     """Counts of a visit's bytes and cost, and the number of links that can be claimed."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,6 +20,7 @@ from orbweaver.cli.stack import PORT
 from orbweaver.cli.text import clean
 from orbweaver.exporting.formats import FORMATS
 from orbweaver.model.settings import ALONE_PAGES_MAX, STACK
+from orbweaver.model.value import value_class
 
 Run: TypeAlias = Callable[[Namespace, CliContext], int | Coroutine[Any, Any, int]]
 # A function that adds options to a parser or to an option group.
@@ -30,7 +30,7 @@ Body: TypeAlias = Mapping[str, Any]
 PORT_HELP = f"emulator port; selects the local stack ({PORT})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Command:
     """A command: name, options, and the function or coroutine that runs it."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TextIO
 
 from orbweaver.cli.text import clean_lines, escape_controls
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     import argparse
@@ -31,7 +32,7 @@ _PAUSES = "Ctrl-C pauses the crawl; the same command continues it"
 _LEAVES = "Ctrl-C stops watching"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CliContext:
     """Output, environment and machine of a command. Relative paths start at `folder`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,13 @@ from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import PortError
 from orbweaver.model.outcome import SUCCESSES, Outcome
 from orbweaver.model.page_record import PageRecord
+from orbweaver.model.value import value_class
 
 # Maximum number of example URLs for a crawl without pages, and of characters of each.
 EXAMPLES, URL_CHARS_MAX = 3, 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class EndedCrawl:
     """An ended crawl and its files.
 

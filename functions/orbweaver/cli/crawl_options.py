@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from orbweaver.cli import option_types
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.frontier.refetch import MISSING
 from orbweaver.model.crawl_settings import Setting
+from orbweaver.model.value import value_class
 from orbweaver.parsing.pii_redaction import KINDS
 
 DEFINITION = Path("crawl.toml")
@@ -61,7 +61,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Option:
     """A setting of a crawl as an option. Without `metavar` the option is a switch."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from orbweaver.exporting.manifest import MANIFESTS, RUN_CHARS, Manifest, decode_
 from orbweaver.model.columns import PAGES
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import SUCCESSES, Outcome
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.exporting.exporter import InProcessExporter
@@ -37,7 +37,7 @@ SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 PROBE_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportPlan:
     """Folder and formats of an export, and a callback for messages about the progress."""
 
@@ -46,7 +46,7 @@ class ExportPlan:
     say: Callable[[str], None] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WrittenFile:
     """A written file that contains all rows of a table."""
 
@@ -57,7 +57,7 @@ class WrittenFile:
     replaced_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportResult:
     """Result of an export: a folder and the manifests of its days, or one `file`.
 

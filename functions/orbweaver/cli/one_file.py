@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END, columns_of, ro
 from orbweaver.exporting.glue_schema import sql_text
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.columns import CHANGES, INVALID_ITEMS, LINKS, PAGES, TEXTS, items_folder
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 OTHERS = (TEXTS.name, LINKS.name, CHANGES.name, INVALID_ITEMS.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class OneFile:
     """Path and format of the file to write."""
 

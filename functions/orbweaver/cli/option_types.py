@@ -6,19 +6,19 @@ import argparse
 import difflib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from orbweaver.exporting.manifest import check_day, formats_in
 from orbweaver.model import amounts
 from orbweaver.model.auth import PLACES, OriginAuth
+from orbweaver.model.value import value_class
 
 T = TypeVar("T")
 THRESHOLD = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(%?)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Threshold:
     """Maximum number of failed URLs, or maximum percentage of all URLs."""
 

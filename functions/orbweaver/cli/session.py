@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from orbweaver.app.wiring import control_of
@@ -19,6 +19,7 @@ from orbweaver.cli.stack import (
 from orbweaver.cli.store import StorePlace, opened_store, store_of, worker_pids
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import NOTHING, Conflict, PortError, Transient
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     import argparse
@@ -55,7 +56,7 @@ def note_older(around: CliContext, crawl: Crawl, newest: Crawl) -> None:
 Place: TypeAlias = StorePlace | StackPlace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Session:
     """An open stack or store, in which a command reads, watches and pauses crawls."""
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +25,7 @@ from localstack.errors import LocalStackError
 from orbweaver.model.address_policy import THIS_MACHINE
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import PREFIX, Settings, SettingsError
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from localstack.deployed import Alarm, Source
@@ -73,7 +74,7 @@ WORKER, RENDERER = "WorkerFunction", "RendererFunction"
 StackUnreachable = LocalStackError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class EmulatedStack:
     """A stack on this machine. `started` is True if this command started its emulator."""
 
@@ -310,7 +311,7 @@ def settings_from(
         ) from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StackPlace:
     """A stack: its queues, workers and alarms. Implements `ConsolePlace`.
 

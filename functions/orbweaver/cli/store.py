@@ -11,7 +11,7 @@ import shlex
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from orbweaver.cli.stack import ENDPOINT
 from orbweaver.frontier.refetch import has_only_seeds
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.settings import STORE
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     import argparse
@@ -97,7 +98,7 @@ def is_store(folder: Path) -> bool:
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StorePlace:
     """A store: its queues and workers. Implements `ConsolePlace`."""
 

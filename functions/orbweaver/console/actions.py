@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,6 +27,7 @@ from orbweaver.frontier.stored_record import PagePart
 from orbweaver.model.columns import PAGES
 from orbweaver.model.errors import PortError
 from orbweaver.model.url import redacted
+from orbweaver.model.value import positional_value_class, value_class
 
 if TYPE_CHECKING:
     from orbweaver.app.ports import PortSet
@@ -74,14 +74,14 @@ class Sites(Protocol):
         """Return the pages that link to a URL, or why they are not known. Raises Refused."""
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class Question:
     """A SQL query whose result becomes a file."""
 
     sql: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Actions:
     """Operations that the console has in addition to the API. Each returns a JSON object."""
 
@@ -203,7 +203,7 @@ class Actions:
         return {"ticket": self.tickets.create(Question(sql))}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TableFile:
     """A table to download: a rule's items, or all pages. `form` is the format, a key of `TYPES`."""
 

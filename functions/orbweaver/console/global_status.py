@@ -19,6 +19,7 @@ from orbweaver.control.scheduler import Coming, Timetable
 from orbweaver.frontier.retrying import all_of
 from orbweaver.frontier.yield_drop import pages_of
 from orbweaver.model.errors import ControlError
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ RUNS_READ, READ_AT_ONCE, DAYS_SHOWN = 100, 16, 14
 SLOW_MS = 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Reading:
     """Cached alarms, and the newest runs with their counters."""
 

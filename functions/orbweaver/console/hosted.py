@@ -17,7 +17,7 @@ import base64
 import binascii
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl
@@ -41,6 +41,7 @@ from orbweaver.console.global_status import GlobalStatus
 from orbweaver.console.runs import CrawlWatcher, MeteredReadings, WatchedRuns
 from orbweaver.console.users import ConsoleUser, SignIn, user_of
 from orbweaver.control.progress.reader import StatusReader
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.api.app import Api
@@ -73,7 +74,7 @@ NOT_HERE = "the hosted console has not this: `orbweaver console` on a machine of
 NO_OPERATION = "there is no such operation"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostedPlace:
     """The hosted console's own stack, as the routes see it."""
 
@@ -143,7 +144,7 @@ def hosted_console(ports: Ports) -> HostedConsole:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostedConsole:
     """Answers the gateway's events, each of which is one HTTP request."""
 

@@ -25,6 +25,7 @@ from orbweaver.control.progress.status import (
 )
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.amounts import span
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.control.crawl_control import Control
@@ -81,7 +82,7 @@ class ConsolePlace(Protocol):
         """Switch workers and return their states, or None for a store, which has no switch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WatchedRuns:
     """Reads and describes runs as JSON objects for the browser."""
 
@@ -189,7 +190,7 @@ def settings_of(crawl: Crawl) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CrawlRead:
     """A crawl as it was read at one moment. `shown` is its JSON form."""
 

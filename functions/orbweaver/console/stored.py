@@ -11,7 +11,6 @@ import base64
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -19,6 +18,7 @@ from aiohttp import web
 from orbweaver.console.fence import headers_of_stored, hosts_at
 from orbweaver.frontier.stored_record import Missing, PagePart, read_stored
 from orbweaver.model.page_record import PageRecord
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.model.ports import Files
@@ -32,7 +32,7 @@ NO_TEXT = "it is neither HTML nor text"
 GOOD_MS, TICKETS_MAX = 60_000, 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StoredPage:
     """A body, and the content type to serve it with."""
 

@@ -10,11 +10,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from orbweaver.api.problems import Refused
+from orbweaver.model.value import value_class
 
 READING = frozenset({"GET", "HEAD"})
 # Public routes of the gateway, and routes that need a token.
@@ -33,7 +33,7 @@ class Group(StrEnum):
     STEER = "steer"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SignIn:
     """Configuration of the sign-in: issuer of tokens, client id, address of the sign-in pages."""
 
@@ -42,7 +42,7 @@ class SignIn:
     pages: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ConsoleUser:
     """A signed-in user. `until_ms` is the expiry of the token."""
 

@@ -7,12 +7,13 @@ run continues runs that have ended.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.crawl_codec import OF_THE_RUN
+from orbweaver.model.value import value_class
 
 # Fields of a crawl that are derived or belong to a single run, so they are not compared.
 _DERIVED = OF_THE_RUN | {"shards", "seeds_planned", "seeds", "sitemap_urls", "name", "continuous"}
@@ -27,14 +28,14 @@ _TAKEN_OVER = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Start:
     """Start a new run. `beside`: unfinished runs of the same name that have other seeds."""
 
     beside: tuple[Crawl, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Continue:
     """Continue `run`. `changes` are options to edit before: key, old value, new value."""
 
@@ -42,7 +43,7 @@ class Continue:
     changes: tuple[tuple[str, Any, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Replace:
     """End `run`, then start a run that continues it. `keys` are the options that differ."""
 
@@ -50,7 +51,7 @@ class Replace:
     keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Refuse:
     """Do nothing, because a worker processes `run`, which cannot take over the options `keys`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.resumption import same_crawl
@@ -18,6 +18,7 @@ from orbweaver.model.request_url import canonical_seed, resolved_seed
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import redacted, url_hash
 from orbweaver.model.user_agent import identity_of
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.diagnostics.host_status import HostView
@@ -36,7 +37,7 @@ CRAWLS_OF_HOST_MAX = 20
 RUNS_LOOKED_AT = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Status:
     """A crawl and its counters at one moment."""
 
@@ -54,7 +55,7 @@ class Status:
         return fetched * 1000 / self.elapsed_ms if self.elapsed_ms else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostReport:
     """State of a host, its robots.txt decision on a URL, and the newest crawls with seeds there.
 
@@ -67,7 +68,7 @@ class HostReport:
     more: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ControlPorts:
     """Queue, tables, clock and settings of the operations on crawls."""
 

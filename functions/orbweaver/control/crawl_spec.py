@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 from orbweaver.model.crawl_settings import (
@@ -11,6 +10,7 @@ from orbweaver.model.crawl_settings import (
     Setting,
     settings_of,
 )
+from orbweaver.model.value import value_class
 
 SEEDS_FILE = "seeds_file"
 
@@ -30,7 +30,7 @@ class Overlap(StrEnum):
     ALLOW = "allow"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CrawlSpec(CrawlSettings):
     """Settings of a crawl. If a setting is None, `control/spec_checks.py` chooses its value.
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
+
+from orbweaver.model.value import value_class
 
 CHARS_MAX = 200
 # Maximum number of days to search for the next time. The calendar repeats after 28 years (until
@@ -43,7 +44,7 @@ class CronError(ValueError):
     """The text is no cron expression. The message names the invalid field and the fix."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Cron:
     """A parsed expression: the allowed values of each field."""
 

@@ -12,7 +12,6 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.dead_letters import (
@@ -31,6 +30,7 @@ from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import PortError, StoredNewer
 from orbweaver.model.ports import Clock
 from orbweaver.model.settings import STRIKES_MAX
+from orbweaver.model.value import value_class
 from orbweaver.worker.seeding import crawl_for
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ TAKEN_MAX = 40
 SENT_AT_ONCE = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Found:
     """Selected dead letters. `cut` is True if the limit left letters unread."""
 
@@ -55,7 +55,7 @@ class Found:
     cut: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Redriven:
     """Numbers of letters sent back, and of skipped letters by reason.
 
@@ -67,7 +67,7 @@ class Redriven:
     cut: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DeadLetterAdmin:
     """Finds, purges (deletes) and redrives (sends back) dead letters."""
 

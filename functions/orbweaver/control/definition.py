@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from orbweaver.control.crawl_spec import SEEDS_FILE, CrawlSpec
@@ -23,9 +23,10 @@ from orbweaver.control.definition_values import (
 )
 from orbweaver.control.spec_checks import problems_of
 from orbweaver.model.request_url import seed_of_line
+from orbweaver.model.value import positional_value_class
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class DefinitionProblem:
     """A problem in a document. `path` is the key (`limits.pages`), or "" for all of it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from orbweaver.control.crawl_spec import SETTINGS
@@ -20,6 +20,7 @@ from orbweaver.model.amounts import (
 from orbweaver.model.url import redacted
 from orbweaver.model.url_patterns import RULES_MAX
 from orbweaver.model.user_agent import HOSTS_MAX
+from orbweaver.model.value import positional_value_class, value_class
 from orbweaver.parsing.pii_redaction import KINDS
 
 # TOML has no larger numbers.
@@ -149,7 +150,7 @@ def _same(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Codec:
     """Parser, writer and JSON schema for one type of value in a definition."""
 
@@ -210,7 +211,7 @@ def word_of(words: Mapping[str, Any]) -> Codec:
     return Codec(read=_one_of(words), schema=schema, write=names.__getitem__)
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class Key:
     """A key of a definition, and the part of a plan that it sets.
 

@@ -16,7 +16,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
@@ -25,6 +25,7 @@ from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, g
 from orbweaver.control.definition import DefinitionError, DefinitionProblem
 from orbweaver.control.definition_values import Problems
 from orbweaver.model.url import redacted
+from orbweaver.model.value import value_class
 
 T = TypeVar("T")
 SHOWN_CHARS_MAX = 60
@@ -211,7 +212,7 @@ def _shown(value: object) -> str:
     return "an object" if isinstance(value, Mapping) else "a list"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Fits:
     """Description and bounds of a value: `low` and `high` limit numbers, characters or items.
 

@@ -33,6 +33,7 @@ from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, hostname_of
 from orbweaver.model.user_agent import OPEN_HEADERS
+from orbweaver.model.value import value_class
 from orbweaver.worker.pack_context import ERROR_CHARS_MAX
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class RerunError(ValueError):
     """The URLs cannot be retried. The message contains the reason and an alternative."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RetrySelection:
     """Selects failures by reasons and by host. The default selects all failures."""
 
@@ -231,7 +232,7 @@ def _some(depths: Mapping[str, int], anchors: Iterable[str]) -> Iterator[str]:
         yield url
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Retrier:
     """Starts runs that retry failed URLs or fetch pages with missing content again."""
 

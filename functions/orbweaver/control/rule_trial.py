@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.extraction.extract import rules_for
@@ -24,6 +23,7 @@ from orbweaver.model.item_rules import ItemRule, ValueSource, columns_of
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.url import host_of
+from orbweaver.model.value import value_class
 from orbweaver.parsing.sniffing import HTML_TYPES, declared_in, is_json
 from orbweaver.worker.page_reading import PageReading, ReaderBusy, ReadingJob
 
@@ -41,7 +41,7 @@ WAIT_MS = 20_000
 NO_PAGE = "it is no HTML page"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TriedPage:
     """Result of item rules on a page. `rules` are the names of the rules that match its URL.
 
@@ -53,7 +53,7 @@ class TriedPage:
     why: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RuleCoverage:
     """Result of an item rule on several pages.
 
@@ -70,7 +70,7 @@ class RuleCoverage:
     problems: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Coverage:
     """Result of item rules on several pages. `unread` counts reasons why pages were not tried."""
 

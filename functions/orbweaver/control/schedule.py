@@ -12,7 +12,6 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import count, islice, pairwise
 from typing import Any
@@ -21,6 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.control.cron import CronError, parse
 from orbweaver.model.amounts import span
+from orbweaver.model.value import value_class
 
 # Minimum interval in minutes. Starting and ending a run takes this long.
 EVERY_MINUTES_MIN = 5
@@ -44,7 +44,7 @@ class ScheduleError(ValueError):
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Recurrence:
     """When a schedule is due: at a rate, or by a cron expression in a time zone."""
 
@@ -83,7 +83,7 @@ class Recurrence:
         return tuple(islice(count(first_ms + begun * step_ms, step_ms), most))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Scheduled:
     """A stored schedule. `input` is the JSON of each event, with a placeholder for the due time."""
 
@@ -95,7 +95,7 @@ class Scheduled:
     paused: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Firing:
     """One event of a schedule: the definition of the crawl, and the due time."""
 

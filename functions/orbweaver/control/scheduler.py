@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from orbweaver.control import definition
@@ -30,6 +30,7 @@ from orbweaver.control.schedule import (
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.model.crawl import run_id
 from orbweaver.model.metrics import Metric
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.model.ports import Clock, Metrics
@@ -51,7 +52,7 @@ NEXT_MAX = 3
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Coming:
     """A schedule and the next times when it is due.
 
@@ -65,7 +66,7 @@ class Coming:
     warning: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Timetable:
     """Adds, lists, pauses, resumes and removes schedules."""
 
@@ -149,7 +150,7 @@ def _unknown(name: str, known: Sequence[Scheduled]) -> ControlError:
     return ControlError(f"there is no schedule {name[:100]!r}; those that there are: {names}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Starter:
     """Starts the run of a schedule when an event arrives."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.diagnostics.host_status import why_blocked
@@ -35,6 +35,7 @@ from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_patterns import first_match
 from orbweaver.model.url_rules import combined_rule, deciding
 from orbweaver.model.user_agent import identity_of
+from orbweaver.model.value import positional_value_class, value_class
 from orbweaver.politeness.host_schedule import delay_of
 from orbweaver.politeness.pacer import HostRequests, Pacer
 from orbweaver.politeness.robots_cache import Deferred, RobotsKeeper, RobotsUnreachable
@@ -57,7 +58,7 @@ TAKEN = "taken"
 BODY_BYTES_MAX = 5 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class JudgedLink:
     """A link of a page: whether the crawl would follow it, and the rule that decides.
 
@@ -71,7 +72,7 @@ class JudgedLink:
     rule: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SeedPreview:
     """Preview of a crawl's first seed and of its page. `why` is the reason if there is no page."""
 
@@ -87,7 +88,7 @@ class SeedPreview:
     more: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SeedReading:
     """The page of a crawl's first seed, parsed as by a worker.
 
@@ -102,20 +103,20 @@ class SeedReading:
     robots: Robots | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Asked:
     answer: Response
     robots: Robots | None
     said: str
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class _NoPage:
     why: str
     reason: Reason | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Onward:
     location: str
 

@@ -17,7 +17,6 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
@@ -29,6 +28,7 @@ from orbweaver.model.named_origins import HTTP_PORT, non_public_names, non_publi
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, host_of, hostname_of
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.control.crawl_spec import CrawlSpec
@@ -59,19 +59,19 @@ class WebhookError(ValueError):
     """The webhook or the signing key is invalid. The message contains the reason, but no secret."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WebhookDelivered:
     """The receiver accepted the webhook."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WebhookRefused:
     """The webhook was not accepted, and a further attempt would fail, too."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Undelivered:
     """The webhook was not accepted, and a further attempt might succeed."""
 
@@ -222,7 +222,7 @@ class NotDelivered(Exception):
     """The webhook was not delivered, but a retry might succeed. The message contains the error."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Notifier:
     """Posts the results of ended crawls to the webhooks in their definitions."""
 

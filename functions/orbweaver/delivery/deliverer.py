@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from orbweaver.delivery.plan import (
@@ -33,6 +33,7 @@ from orbweaver.exporting.manifest import PREFIX, File, Manifest, decode_manifest
 from orbweaver.model.errors import Permanent, Transient
 from orbweaver.model.metrics import Metric
 from orbweaver.model.ports import Clock, Files, Metrics
+from orbweaver.model.value import value_class
 
 
 class Courier(Protocol):
@@ -86,7 +87,7 @@ DONE, STOOD, UNFINISHED = "delivered", "stood", "unfinished"
 GONE = "gone"  # the export was withdrawn or rewritten, and has a newer order
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Receiver:
     """A destination of exports, which accepts some formats. `courier` opens a connection to it."""
 
@@ -94,7 +95,7 @@ class Receiver:
     courier: Callable[[], AbstractAsyncContextManager[Courier]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReceivedOrder:
     """A message taken from the delivery queue. `handle` is only valid for this receive."""
 
@@ -104,7 +105,7 @@ class ReceivedOrder:
     receives: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Deliverer:
     """Carries out the orders of the delivery queue: each delivers one export."""
 
@@ -194,7 +195,7 @@ class Deliverer:
             return await shipment.deliver(again=order.again)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Delivered:
     """Result of an order. `files` and `bytes` were sent in this attempt."""
 
@@ -203,7 +204,7 @@ class Delivered:
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TransferSource:
     """The export to send: path and content of its manifest, as read at the start."""
 

@@ -19,7 +19,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from orbweaver.exporting.formats import FORMATS
@@ -31,6 +31,7 @@ from orbweaver.exporting.manifest import (
     manifest_path,
     place_of,
 )
+from orbweaver.model.value import value_class
 
 LEDGERS = "_delivered/"
 LEDGER_VERSION = 1
@@ -56,7 +57,7 @@ class OrderError(ValueError):
 # --- orders -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DeliveryOrder:
     """Order to deliver an export to the receiver `to`, or to all receivers if None."""
 
@@ -120,7 +121,7 @@ def shipped(manifest: Manifest, formats: Collection[str]) -> Manifest:
 # --- state of the receiver ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FileRemoval:
     """A file to remove at the receiver. `sha256` is its digest in the ledger, or None."""
 
@@ -160,7 +161,7 @@ def decode_ledger(day: str, body: bytes | None) -> Mapping[str, str]:
 # --- steps --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Steps:
     """Changes at the receiver before files are sent: remove manifests and files, write the ledger.
 
@@ -231,7 +232,7 @@ class HostKeyError(ValueError):
     """The text contains no valid host key. The message shows the accepted forms."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostKeys:
     """SHA-256 fingerprints of a server's keys, and the keys' types (`ssh-ed25519`).
 

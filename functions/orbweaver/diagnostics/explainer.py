@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.diagnostics.explanation import Explanation, explain
@@ -31,6 +31,7 @@ from orbweaver.model.request_url import resolved_seed
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Prior
 from orbweaver.model.url import host_of, redacted
+from orbweaver.model.value import value_class
 from orbweaver.politeness.host_schedule import RobotsEntry
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class LetterFinder(Protocol):
     async def find(self, selection: DeadLetterSelection, *, limit: int) -> FoundLetters: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Explainer:
     """Explains what happened to a URL. If `letters` is None, dead letters are not searched."""
 

@@ -8,7 +8,6 @@ host, outcome, and next request.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from orbweaver.budget.budget_rules import reasons_of
 from orbweaver.diagnostics.host_status import why_blocked
@@ -45,6 +44,7 @@ from orbweaver.model.url import host_of
 from orbweaver.model.url_kind import kind_text
 from orbweaver.model.url_rules import combined_rule, deciding
 from orbweaver.model.user_agent import identity_of
+from orbweaver.model.value import value_class
 from orbweaver.politeness.host_schedule import Host
 
 WAITING = frozenset(
@@ -55,7 +55,7 @@ CUT_SHORT = frozenset({Stop.CANCELLED, Stop.DURATION, Stop.BYTES, Stop.DOLLARS})
 _WITHDRAWN = frozenset({Refusal.NOFOLLOW, Refusal.SEED_NOFOLLOW})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Statement:
     """One line of an explanation: the subject of a fact, and its text."""
 
@@ -63,7 +63,7 @@ class Statement:
     words: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Explanation:
     """A sentence on what happened to a URL, and the facts behind it in order of time."""
 

@@ -8,16 +8,15 @@ knows this longer delay.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbweaver.model.crawl import Counts, Crawl, first_hosts
 from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.model.user_agent import identity_of
+from orbweaver.model.value import value_class
 from orbweaver.politeness.host_schedule import FAILURES_MAX, Host, delay_of, is_down
 from orbweaver.politeness.robots_txt import parse
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostTimes:
     """When a host can be requested next, and until when and why it is blocked.
 
@@ -40,7 +39,7 @@ def times_of(host: Host, now_ms: int) -> HostTimes:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostView:
     """One host of a crawl. Times are in ms. Counts are None if the host is not counted.
 

@@ -16,6 +16,7 @@ from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.cuts import COUNTER, PAGES, PARTS, parts_of
 from orbweaver.model.outcome import Outcome, Reason, Refusal, known
 from orbweaver.model.page_record import NEEDS_RENDERING, PageRecord
+from orbweaver.model.value import value_class
 
 REFUSED = "refused"
 KINDS = (REFUSED, str(Outcome.SKIPPED), str(Outcome.FAILED), COUNTER, NEEDS_RENDERING)
@@ -31,7 +32,7 @@ RECORDS_MAX = 20_000
 KINDS_NAMED = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Skipped:
     """One reason why links or URLs were left out, with its count, meaning and example URLs.
 
@@ -52,7 +53,7 @@ class Skipped:
     taken: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RequestKind:
     """The requests of one kind (group of similar URLs). `usd` is at list prices.
 
@@ -81,7 +82,7 @@ class RequestKind:
     brought_little: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Requests:
     """The requests of a crawl by kind (group of similar URLs), most requests first.
 
@@ -102,7 +103,7 @@ class Requests:
     saves_usd: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SparedKind:
     """Links of one kind (group of similar URLs), with an example without parameter values."""
 
@@ -111,7 +112,7 @@ class SparedKind:
     example: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Spared:
     """Late links of a crawl: links that wait, or that an ended crawl did not request.
 
@@ -126,7 +127,10 @@ class Spared:
     kinds: tuple[SparedKind, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+NO_REQUESTS, NONE_SPARED = Requests(), Spared()
+
+
+@value_class
 class Report:
     """All URLs that a crawl left out, by reason, most frequent first, and its requests.
 
@@ -192,8 +196,8 @@ def report_of(
     examples: Examples,
     refused: Mapping[str, Sequence[str]],
     ended: AbstractSet[str] = frozenset(),
-    requests: Requests = Requests(),
-    spared: Spared = Spared(),
+    requests: Requests = NO_REQUESTS,
+    spared: Spared = NONE_SPARED,
 ) -> Report:
     """Build the report of a crawl with these counters.
 

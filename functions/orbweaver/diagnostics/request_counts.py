@@ -40,6 +40,7 @@ from orbweaver.model.url_kind import (
     shape_of,
 )
 from orbweaver.model.url_patterns import matches
+from orbweaver.model.value import value_class
 from orbweaver.parsing.charset import decode
 from orbweaver.parsing.main_text import plain_words
 from orbweaver.parsing.text_digest import distance, text_digest
@@ -93,7 +94,7 @@ class Distinct:
         return not self.zeros
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StoredText:
     """Location of a page's main text, or of its body if `body` is True.
 
@@ -260,7 +261,7 @@ class RequestCounts:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Judged:
     """All kinds, with the numbers of their distinct texts and of their texts that were read.
 

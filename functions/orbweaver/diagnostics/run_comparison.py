@@ -27,6 +27,7 @@ from orbweaver.exporting.changes import RecordState, seen
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.url import host_of
+from orbweaver.model.value import positional_value_class, value_class
 
 LINES_MAX, LINE_CHARS_MAX, WORDS_MAX = 1_000, 2_000, 400
 # Unchanged lines shown around a change.
@@ -51,7 +52,7 @@ class PageDifference(StrEnum):
     UNCHANGED = "unchanged"
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class PageState:
     """The fields of a page record that the comparison of two runs needs."""
 
@@ -62,7 +63,7 @@ class PageState:
     said: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ComparedPage:
     """A page with its difference, and its titles in both runs."""
 
@@ -123,7 +124,7 @@ def counts_of(pages: Iterable[ComparedPage]) -> dict[str, int]:
     return {one: found[one] for one in PageDifference}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DiffLine:
     """A line of one or both texts. `before` or `after` is None if that text lacks the line."""
 
@@ -133,7 +134,7 @@ class DiffLine:
     skipped: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TextDiff:
     """Differences of two texts. `cut_before` and `cut_after` count lines that were not compared."""
 

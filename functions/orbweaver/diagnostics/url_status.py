@@ -9,7 +9,6 @@ waits for its host, or is queued.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from orbweaver.diagnostics.rule_texts import moment, never_requested_reason, scope_rule, trap_rule
@@ -32,6 +31,7 @@ from orbweaver.model.url import DEFAULT_BOUNDS, Bounds, host_of
 from orbweaver.model.url_patterns import first_match
 from orbweaver.model.url_rules import combined_rule, deciding
 from orbweaver.model.user_agent import identity_of
+from orbweaver.model.value import value_class
 from orbweaver.politeness.host_schedule import Host, RobotsEntry
 from orbweaver.politeness.robots_txt import parse
 
@@ -52,7 +52,7 @@ class UrlStatus(StrEnum):
     UNSEEN = "unseen"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Journey:
     """Progress of a claimed (queued) URL, from the journals of its packs. `pack` is the last.
 
@@ -73,7 +73,7 @@ class Journey:
     end: Unrecorded | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Facts:
     """Stored facts on a URL and a crawl. `owner` is the run that has claimed (queued) the URL."""
 

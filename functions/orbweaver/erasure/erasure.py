@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from orbweaver.control.crawl_control import CLOSE_S, Conflict
 from orbweaver.erasure.dead_letters import DeadLetterEraser
@@ -28,12 +28,13 @@ from orbweaver.model.columns import items_folder
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import Permanent, StoredNewer
 from orbweaver.model.ports import Files
+from orbweaver.model.value import value_class
 
 BATCH = 100
 EDIT_TRIES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Forgotten:
     """Result of an erasure: `done` counts erased or changed data by kind, `left` lists failures."""
 
@@ -266,7 +267,7 @@ def refuse(look: ErasurePreview) -> None:
         raise Conflict(f"{named}: `orbweaver cancel` it, or wait for its end")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ErasurePreview:
     """Numbers of claims, records, dead letters and definitions in scope, and the runs to erase."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from orbweaver.exporting.run_state import Catalogue, ExportEvents
@@ -12,9 +11,10 @@ from orbweaver.frontier.queues import DeadLetters, Queue
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Clock, Files
+from orbweaver.model.value import value_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ClaimTrace:
     """A stored claim. `was` is the run whose earlier claim it replaced, or empty.
 
@@ -30,7 +30,7 @@ class ClaimTrace:
     was: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RecordTrace:
     """A page record with its key in the table."""
 
@@ -82,7 +82,7 @@ class Traces(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Stores:
     """Interfaces to all stored data, and the clock."""
 

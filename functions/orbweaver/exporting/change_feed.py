@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from orbweaver.exporting.changes import EndedRun, Orphans, as_row, has_feed, judge, run_of
@@ -30,6 +30,7 @@ from orbweaver.exporting.snapshot import (
 from orbweaver.frontier.ports import Crawls, Pages
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord, day_of
+from orbweaver.model.value import value_class
 
 # Maximum number of runs in one call. Earlier runs without a feed come first.
 CHAIN_MAX = 10
@@ -38,7 +39,7 @@ CHAIN_MAX = 10
 REFERRERS_MAX = 500_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ChangeFeed:
     """Makes and reads the change feeds of runs.
 

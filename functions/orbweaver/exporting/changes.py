@@ -19,6 +19,7 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.url import host_of
 from orbweaver.model.url_rules import combined_rule
+from orbweaver.model.value import value_class
 
 ROBOTS = "/robots.txt"
 NAMES = tuple(column.name for column in CHANGES.columns)
@@ -70,7 +71,7 @@ def seen(record: PageRecord) -> RecordState:
 # --- runs ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class EndedRun:
     """A run that has ended, and the id of the previous run.
 

@@ -30,7 +30,7 @@ from orbweaver.model.columns import (
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.item import Item
 from orbweaver.model.page_record import COLUMNS, PageRecord
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ class ChunkTables:
         return self._untyped[rule]
 
 
-@value
+@value_class
 class Row:
     """A page's record, text, stored links and stored response.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from random import Random
 from typing import Any
@@ -40,13 +40,14 @@ from orbweaver.exporting.runs import ExportRuns
 from orbweaver.exporting.unit_worker import READ_AHEAD_ROWS, RowReader, UnitWorker
 from orbweaver.frontier.ports import Crawls, Pages
 from orbweaver.model.ports import Clock, Files
+from orbweaver.model.value import value_class
 
 TOKEN_BYTES = 8
 # Approximate number of chunks per unit of a divided crawl.
 UNIT_PARTS = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Planner:
     """Starts export runs and divides them into units of work: a crawl's records, or a part of them.
 
@@ -142,7 +143,7 @@ class Planner:
 # - A worker can stop between its last check and its manifest while a later run begins and ends, and
 #   die before it checks again. If all files of the older run exist unchanged, its manifest remains
 #   until the day's next run.
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Exporter:
     """Starts export runs and handles the messages of the export queue."""
 
@@ -187,7 +188,7 @@ def token_of(identity: str) -> str:
 # --- assembly -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExporterParts:
     """Parts of an exporter. `cuts_crawls`: divide large crawls between workers.
 
@@ -276,7 +277,7 @@ class WaitingExport:
         self.bodies.extend(body for body, _ in bodies)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class InProcessExporter:
     """An exporter with an in-memory queue, for one process."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -20,6 +19,7 @@ from orbweaver.exporting.manifest import PREFIX, File, Manifest, decode_manifest
 from orbweaver.frontier.retrying import RetryPolicy, all_of
 from orbweaver.model.columns import Table
 from orbweaver.model.ports import Clock, Files, Print
+from orbweaver.model.value import positional_value_class, value_class
 
 T = TypeVar("T")
 # Concurrent file operations: enough to hide S3's latency, and few enough to leave connections for
@@ -27,7 +27,7 @@ T = TypeVar("T")
 AT_ONCE = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Store:
     """A bucket or a folder with retries. `prefix` is empty or ends in a slash."""
 
@@ -107,7 +107,7 @@ class Workspace(Protocol):
         """Create a temporary folder for a chunk. It is removed when the context ends."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FolderWorkspace:
     """Provides temporary folders below `folder`. None: below the system's temporary folder."""
 
@@ -119,7 +119,7 @@ class FolderWorkspace:
             yield _ChunkFolder(Path(folder))
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class _ChunkFolder:
     folder: Path
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from orbweaver.exporting.file_store import Store
@@ -36,11 +35,12 @@ from orbweaver.exporting.run_state import (
 from orbweaver.exporting.runs import ExportRuns
 from orbweaver.model.columns import CHANGES, ITEMS, Table
 from orbweaver.model.errors import PortError
+from orbweaver.model.value import value_class
 
 LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Finalizer:
     """Publishes the manifest of a run whose units are done."""
 
@@ -185,7 +185,7 @@ async def register_items(
 # --- files of outdated runs ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Repairer:
     """Repairs exports whose files differ from the published manifest."""
 

@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import date
 from hashlib import sha256
 from typing import Any
@@ -19,6 +19,7 @@ from orbweaver.exporting.cells import cells_of, iso
 from orbweaver.exporting.formats import FORMATS, WARC
 from orbweaver.model.columns import PAGES, SCHEMA, Column, Type
 from orbweaver.model.page_record import DAY_MS, PageRecord, day_of
+from orbweaver.model.value import positional_value_class, value_class
 
 # Paths below this prefix (bucket) or in a folder (local):
 #     <table>/<format>/dt=<day>/<crawl>/part-<group>-<chunk><suffix>
@@ -58,7 +59,7 @@ def formats_in(text: str) -> tuple[str, ...]:
 # --- layout -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class FilePlace:
     """Components of the path of an export file."""
 
@@ -112,7 +113,7 @@ def manifest_path(day: str, crawl: str | None = None) -> str:
 # --- the manifest -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class File:
     """A file of an export. `path` is relative to the prefix."""
 
@@ -125,7 +126,7 @@ class File:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Sums:
     """Contents of an export for one crawl: number of rows by table, and of pages by outcome."""
 
@@ -134,7 +135,7 @@ class Sums:
     outcomes: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Manifest:
     """The files of a day. `crawl` is set if only that crawl's rows were exported.
 

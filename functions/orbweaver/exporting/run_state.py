@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
@@ -31,6 +31,7 @@ from orbweaver.exporting.manifest import (
 )
 from orbweaver.model.columns import Column, Table
 from orbweaver.model.page_record import DAY_MS, day_of
+from orbweaver.model.value import positional_value_class, value_class
 
 EVENTS = 'an export event is {}, {"day": "YYYY-MM-DD"} or a schedule\'s'
 SPANS = ("day", "hour")
@@ -85,7 +86,7 @@ CHANGES = "changes"
 RUN = re.compile(r"(\d{13,})-([0-9a-f]+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportScope:
     """The records to export: all of a day, or only one crawl's records of that day."""
 
@@ -108,7 +109,7 @@ class ExportScope:
         return f"{self.state_folder}runs/"
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class Unit:
     """Unit of work of a run: the shards of group `group` of `groups` of a crawl's day.
 
@@ -162,7 +163,7 @@ def begun_ms(run: str) -> int:
     return int(run.partition("-")[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportLimits:
     """Limits and formats of files, the same for all units of a run."""
 
@@ -172,7 +173,7 @@ class ExportLimits:
     part_bytes_max: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunPlan:
     """Units of work of a run, and the limits of their files."""
 
@@ -201,7 +202,7 @@ def decode_plan(body: bytes) -> RunPlan:
 # --- a unit's state -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class UnitProgress:
     """Progress of a unit: `files` contain all rows up to sort key `after` of `shard`.
 
@@ -296,7 +297,7 @@ class OrderKind(StrEnum):
     SEAL = "seal"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportOrder:
     """A message on the export queue. If `kind` is `PLAN`, `run` is the token of the run."""
 
@@ -337,7 +338,7 @@ def decode_order(body: str) -> ExportOrder:
         raise ExportEventError(f"no message of the exporter: {body!r}"[:200]) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportJob:
     """One day to export. `gives_way`: skip it while another run of the day is in progress."""
 

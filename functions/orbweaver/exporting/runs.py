@@ -6,7 +6,6 @@ A run never changes its name, so a worker that removes its own run cannot remove
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from orbweaver.exporting.file_store import Store
 from orbweaver.exporting.run_state import (
@@ -25,6 +24,7 @@ from orbweaver.exporting.run_state import (
     encode_progress,
     run_name,
 )
+from orbweaver.model.value import value_class
 
 # Files, with `crawl=<crawl>` instead of `all` if only one crawl is exported:
 #     _work/dt=<day>/all/runs/<run>                    the run exists; the last one is current
@@ -36,7 +36,7 @@ from orbweaver.exporting.run_state import (
 CHANCE_BITS = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportRuns:
     """Starts, finds and removes export runs, and sends messages to their workers."""
 

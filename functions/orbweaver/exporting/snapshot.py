@@ -20,6 +20,7 @@ from orbweaver.exporting.manifest import SNAPSHOTS
 from orbweaver.model.errors import Permanent
 from orbweaver.model.page_record import shard_of
 from orbweaver.model.url import url_hash
+from orbweaver.model.value import value_class
 
 VERSION = 1
 # Maximum number of lines of a bundle: about 3 MB compressed, and 6 MB as text in memory.
@@ -99,7 +100,7 @@ def lines_of(body: bytes) -> Iterator[bytes]:
 # --- names --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SnapshotPlace:
     """Paths of a run's snapshot, relative to the exports' prefix."""
 
@@ -128,7 +129,7 @@ def folder_of(name: str) -> str:
 # --- head and shards ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SnapshotShard:
     """Bundles of a finished shard, by kind. Only used with the same `previous` and `shards`.
 
@@ -140,7 +141,7 @@ class SnapshotShard:
     bundles: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Head:
     """Contents of a snapshot: its run `crawl`, the previous run, and the bundles of each shard."""
 
@@ -165,7 +166,7 @@ def decode(kind: type[Said], body: bytes | None) -> Said | None:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Snapshots:
     """Reads and writes the snapshots in a store."""
 

@@ -11,7 +11,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from orbweaver.frontier.retrying import all_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.ports import Files
+from orbweaver.model.value import value_class
 
 # Memory: this number of records in each of `SHARDS_AHEAD` shards, and `PARTS_AHEAD` bodies or
 # texts.
@@ -61,7 +62,7 @@ class Hold(Enum):
     STALE = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class UnitWorker:
     """Exports units of work. Starts no further chunk with less than `reserve_ms` left."""
 
@@ -250,7 +251,7 @@ async def _fill(
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RowReader:
     """Reads the rows of units of work in a fixed order."""
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from email.utils import parsedate_to_datetime
@@ -27,6 +26,7 @@ from orbweaver.extraction import currencies
 from orbweaver.model.item import Scalar
 from orbweaver.model.item_rules import OBJECTS, VALUE_CHARS_MAX, Field, ValueKind, ValueSource
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
+from orbweaver.model.value import value_class
 
 SHOWN_CHARS_MAX = 80
 INTEGER_MAX = 2**63
@@ -107,7 +107,7 @@ _DATA = OBJECTS | {ValueSource.JSON}
 _DATA_NUMBER = re.compile(r"\d+\.\d+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Base:
     """Base URL of relative references, and the parameters to remove from URLs."""
 
@@ -118,7 +118,7 @@ class Base:
 NOWHERE = Base()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ConvertedValue:
     """A value of its field's type. A price also has a currency."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from orbweaver.extraction.work_budget import BYTES_A_UNIT, FOUND_UNITS, STEPS_A_UNIT
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -47,7 +47,7 @@ _FUNCTION = re.compile(r":(?:not|is|where|has)\(", re.IGNORECASE)
 Steps: TypeAlias = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Selector:
     """A parsed selector. `alternatives` are its parts between commas."""
 

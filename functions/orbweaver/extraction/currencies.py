@@ -7,7 +7,8 @@ Source: ISO 4217 list one (codes, minor units), and symbols as shops write them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from orbweaver.model.value import value_class
 
 _ISO_4217 = """
 AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP
@@ -67,7 +68,7 @@ class TwoCurrenciesError(ValueError):
     """A price has two currencies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Currency:
     """Currency of a price. `code` is certain, `guess` follows from an ambiguous symbol."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from orbweaver.extraction.work_budget import (
     WorkBudget,
 )
 from orbweaver.model.url import resolved
+from orbweaver.model.value import positional_value_class
 from orbweaver.parsing.html_scan import text_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _VALUES = "values that paths find"
 _NODES = "to look through, in elements that lie in each other or beside each other"
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class JsonBody:
     """The decoded body of a JSON response."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from orbweaver.extraction.document import Document
 from orbweaver.extraction.json_ld import JsonLdObjects, property_of
 from orbweaver.model.item import Scalar
 from orbweaver.model.item_rules import Field, ValueKind, ValueSource, ValueTake
+from orbweaver.model.value import value_class
 from orbweaver.parsing.html_scan import text_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _SEPARATED = re.compile(r"\d(?:\s*+</?[a-zA-Z][^<>]*+>)++\s*+\d")
 _HUNDREDTHS = re.compile(r"(\d)\s*+<sup(?:\s[^<>]*+)?>\s*+(\d\d)\s*+</sup>(?!\d)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Spot:
     """Where to look for one item: a node, or an object of JSON-LD, microdata or an extractor.
 

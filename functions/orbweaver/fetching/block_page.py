@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from orbweaver.model.value import value_class
 
 LOOK_BYTES = 65_536
 # Pages with status 200 and more links are not tested, because articles about captchas have more.
@@ -15,7 +16,7 @@ LINKS_MAX = 5
 STATUSES = frozenset({401, 403, 405, 429, 503})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class BlockPageRule:
     """Matches a header with one of `values`, or a page that contains all of `marks`."""
 

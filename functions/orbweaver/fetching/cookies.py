@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import TypeAlias
 
 from orbweaver.model.url import canonicalize, hostname_of, is_suffix, site_of
+from orbweaver.model.value import value_class
 
 COOKIES_MAX = 50
 JAR_CHARS_MAX = 32_768
@@ -30,7 +31,7 @@ _SPACES = " \t"
 _SECURE_PREFIX, _HOST_PREFIX = "__secure-", "__host-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Cookie:
     """A cookie that was accepted from a response."""
 

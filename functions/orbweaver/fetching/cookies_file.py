@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from orbweaver.fetching.cookies import COOKIE_BYTES_MAX, COOKIES_MAX, JAR_CHARS_MAX, Cookie, Jar
 from orbweaver.model.url import hostname_of
+from orbweaver.model.value import value_class
 
 LINES_MAX = 10_000
 SECONDS_MAX = 10**12
@@ -26,7 +26,7 @@ class CookiesFileError(ValueError):
     """A text is not an export of cookies. The message has no content of the text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReadCookies:
     """Cookies for one host, and the numbers of dropped ones."""
 
@@ -35,7 +35,7 @@ class ReadCookies:
     others: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Row:
     name: str
     value: str

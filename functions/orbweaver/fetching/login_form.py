@@ -7,7 +7,7 @@ are secrets, and no message contains them. Source: HTML Standard, "Constructing 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from orbweaver.model.auth import Login, PageCheck, is_reference
 from orbweaver.model.http_exchange import Headers, Response, location_of
 from orbweaver.model.url import host_of, resolved
 from orbweaver.model.url_patterns import matches
+from orbweaver.model.value import value_class
 from orbweaver.parsing.page import Page, parse
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class LoginFormError(Exception):
     """A page has no usable login form. The message has the reason and the fix, and no value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FilledForm:
     """A form to send. `hidden` are the names of the fields that the page filled in."""
 

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from ipaddress import ip_address, ip_network
 
 from orbweaver.fetching.proxy_pool import PoolError, Proxy, parse_proxy
 from orbweaver.model.named_origins import LOCALHOST, port_of
 from orbweaver.model.url import hostname_of
+from orbweaver.model.value import value_class
 
 IGNORED = "HTTP_PROXY"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProxyConfig:
     """The source of the proxies: the first of `urls`, `file`, `secret` and the variables.
 

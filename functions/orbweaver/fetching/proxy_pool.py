@@ -12,10 +12,12 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import blake2b
 
 from ada_url import URL
+
+from orbweaver.model.value import value_class
 
 PROXIES_MAX = 1_000
 # Shortest and longest quarantine of a proxy. Each further failure doubles it, a response resets it.
@@ -46,7 +48,7 @@ class PoolError(ValueError):
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Proxy:
     """A proxy. `url` has no credentials, and `authorization` is its Proxy-Authorization header."""
 
@@ -68,7 +70,7 @@ class Proxy:
         return self.scheme.startswith(SOCKS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProxyHealth:
     """Recent failures of a proxy. It is in quarantine until `until_ms`.
 
@@ -89,7 +91,7 @@ class ProxyHealth:
         return not 0 < self.until_ms - now_ms <= QUARANTINE_MAX_MS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Wait:
     """All proxies are in quarantine. The first quarantine ends at `until_ms`.
 
@@ -103,7 +105,7 @@ class Wait:
 _HEALTHY = ProxyHealth()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Pool:
     """Proxies, and the health of each proxy that has failed recently."""
 

@@ -5,7 +5,7 @@ Source: RFC 9110 (status codes, Retry-After).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TypeAlias
@@ -15,7 +15,7 @@ from orbweaver.fetching.block_page import BlockPageRule, rule_of
 from orbweaver.model.backoff import TOO_MANY_REQUESTS, attempts_of, transient_status
 from orbweaver.model.http_exchange import Failure, Response, location_of
 from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 from orbweaver.parsing.sniffing import HTML_TYPES, declared_in, is_json, kind_of
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -30,7 +30,7 @@ CLIENT_ERROR_MIN, SERVER_ERROR_MIN = 400, 500
 SUCCESS_MIN, REDIRECT_MIN = 200, 300
 
 
-@value
+@value_class
 class Read:
     """The page must be parsed."""
 
@@ -38,14 +38,14 @@ class Read:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Redirect:
     """A redirect. `location` is the raw Location header."""
 
     location: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Retry:
     """The URL must be requested again."""
 
@@ -55,7 +55,7 @@ class Retry:
     retry_after_s: float | None = None
 
 
-@value
+@value_class
 class End:
     """The URL ends with this outcome."""
 

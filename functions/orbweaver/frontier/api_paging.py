@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, assert_never
 
 from orbweaver.frontier.admission import admit_pattern, apply_rule
@@ -29,6 +29,7 @@ from orbweaver.model.request_url import (
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.url_rules import combined_rule
+from orbweaver.model.value import value_class
 from orbweaver.parsing.links import links_of
 
 CURSOR_CHARS_MAX = 1_000
@@ -43,7 +44,7 @@ class Seen(Protocol):
     def __call__(self, urls: Collection[str], /) -> AbstractSet[str]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PagingStep:
     """The next page of an API, or why there is none. `problem`: the API's answer does not fit."""
 

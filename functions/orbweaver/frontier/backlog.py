@@ -8,7 +8,7 @@ retries (second and later attempts) are sent to the queue instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from orbweaver.frontier.messages import Pack, decode, encode
 from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.errors import StoredNewer
 from orbweaver.model.url import host_of
+from orbweaver.model.value import value_class
 
 DEPTH_DIGITS, AT_DIGITS = 6, 14
 # Longer than the retention of any crawl that can be resumed.
@@ -32,7 +33,7 @@ def kept_s(host: str) -> int:
     return LATE_KEPT_S if host == LANE else WAITING_KEPT_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WaitingPack:
     """A pack in a backlog: its sort key (`place`), its message body, and its due time.
 
@@ -46,7 +47,7 @@ class WaitingPack:
     sent_at_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Lease:
     """A host's lease (worker/lease.py), and the first waiting pack.
 
@@ -61,7 +62,7 @@ class Lease:
     first: WaitingPack | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LeaseRequest:
     """Request to acquire a lease for the pack at `place`. Without a place: to release it.
 

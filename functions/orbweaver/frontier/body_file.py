@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from orbweaver.frontier import warc
 from orbweaver.model.page_record import PageRecord, day_of
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from random import Random
@@ -27,7 +27,7 @@ PREFIX = "bodies/"
 Span: TypeAlias = tuple[int, int]
 
 
-@value
+@value_class
 class Kept:
     """Response, text, screenshot and links of a page, each as a WARC record to store.
 
@@ -47,7 +47,7 @@ class Kept:
         return sum(map(len, filter(None, parts)))
 
 
-@value
+@value_class
 class BodyLocation:
     """Location of a page's stored content: the file's key, and the byte range of each part."""
 

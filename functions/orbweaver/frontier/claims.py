@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from orbweaver.model.crawl import State
 from orbweaver.model.target import Prior
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.frontier.journal import Journal, Ledger
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orbweaver.model.target import Target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Recalled:
     """Stored state of a pack. `newer` describes data that a newer Orbweaver version stored."""
 
@@ -26,19 +26,19 @@ class Recalled:
     newer: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FinishedPack:
     """A pack whose ledger is stored, or whose crawl has ended. Its messages may be unsent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class JournaledPack:
     """A pack whose journal is stored, so that no URL of it is requested again."""
 
     journal: Journal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class NewPack:
     """A pack without a stored result. `strikes` counts the workers that may have died of it."""
 
@@ -54,7 +54,7 @@ def stage_of(crawl: Crawl, known: Recalled) -> FinishedPack | JournaledPack | Ne
     return NewPack(strikes=known.strikes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class UnreadableCrawl:
     """A crawl that a newer Orbweaver version stored, reduced to the fields of all versions."""
 
@@ -70,26 +70,26 @@ class UnreadableCrawl:
         return cls(id=crawl_id, name=name, started_at_ms=started_at_ms, said=said)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Committed:
     """The commit was written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AlreadyCommitted:
     """Another delivery of the pack committed first. Its `ledger` (commit record) is final."""
 
     ledger: Ledger
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class OverBudget:
     """The commit was refused: the crawl's budget has room for only `left` claims."""
 
     left: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Closed:
     """The commit was refused, because the crawl is finished and its counters are closed."""
 
@@ -97,7 +97,7 @@ class Closed:
 CommitResult: TypeAlias = Committed | AlreadyCommitted | OverBudget | Closed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Claimer:
     """Owner of claims: a pack of a crawl.
 
@@ -114,7 +114,7 @@ class Claimer:
     expires_s: int
 
 
-@value
+@value_class
 class StoredClaim:
     """A URL's last claim as stored, even if it has expired.
 
@@ -161,7 +161,7 @@ class StoredClaim:
         return seen.expires_s > claimer.at_ms // 1000 and seen.at_ms >= stale_before_ms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ClaimStates:
     """Claim states of URLs: `held` are claimed, `lapsed` are free and were claimed before.
 

@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from orbweaver.frontier.envelope import Newer
@@ -25,6 +25,7 @@ from orbweaver.frontier.messages import (
     seeds_of,
 )
 from orbweaver.model.url import host_of, hostname_of, redacted, resolved
+from orbweaver.model.value import value_class
 from orbweaver.model.version import NEWER
 
 CAUSE_CHARS_MAX = 100
@@ -62,7 +63,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DeadLetter:
     """A message on the dead-letter queue. `handle` is its receipt handle.
 
@@ -80,7 +81,7 @@ class DeadLetter:
     handle: str = field(default="", repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Case:
     """A dead letter with its decoded message and its cause."""
 
@@ -164,7 +165,7 @@ def _cause(letter: DeadLetter, message: Message) -> str:
     return reason[:CAUSE_CHARS_MAX]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DeadLetterSelection:
     """Selects dead letters by a part of their reason, a host of their URLs, and their cause."""
 
@@ -188,7 +189,7 @@ EVERYTHING = DeadLetterSelection()
 # --- groups -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DeadLetterGroup:
     """Dead letters of one cause. `sample` is the newest of them."""
 

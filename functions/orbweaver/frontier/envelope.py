@@ -6,9 +6,9 @@ They show whether an unreadable message is of a newer version, and must wait, or
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard
 
+from orbweaver.model.value import value_class
 from orbweaver.model.version import NewerVersion
 
 VERSION = 1
@@ -19,7 +19,7 @@ CRAWL_ID_CHARS_MAX = 128
 ID = re.compile(r"[!\"$-~]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Newer:
     """A message of a newer version of Orbweaver, with a text about that version.
 
@@ -31,7 +31,7 @@ class Newer:
     at_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WaitingMessage:
     """A message body that waits unchanged for a newer version of Orbweaver, since `since_ms`."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from orbweaver.frontier.late_links import NOTHING_NEW, Banded, group_by_band, place_at
@@ -19,6 +19,7 @@ from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import PACK_TARGETS_MAX, Target, TargetKind
 from orbweaver.model.url import host_of
+from orbweaver.model.value import value_class
 
 DELAY_S_MAX = 900
 # Deferred URLs that are due within this number of seconds of each other share a pack.
@@ -26,7 +27,7 @@ TOGETHER_S = 5
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Requeue:
     """A URL without an outcome that is sent again after a delay: deferred, or for a retry."""
 
@@ -34,7 +35,7 @@ class Requeue:
     delay_s: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Unrecorded:
     """Outcome of a URL whose page record is not stored because of a URL rule."""
 
@@ -43,7 +44,7 @@ class Unrecorded:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Journal:
     """Result of visiting a pack's URLs, stored before its links are claimed.
 
@@ -80,7 +81,7 @@ class Journal:
     surplus_band: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Ledger:
     """Commit record of a pack. `children` are the indexes of the candidate links it has claimed.
 
@@ -95,7 +96,7 @@ class Ledger:
     sent: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class OutgoingPack:
     """A pack to send, and the delay of its message.
 

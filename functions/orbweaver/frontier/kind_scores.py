@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice, product
 
 from orbweaver.frontier.kind_count import PRIOR, TRIED_MIN, KindCount
@@ -32,6 +31,7 @@ from orbweaver.model.url_kind import (
     Shape,
     varies,
 )
+from orbweaver.model.value import value_class
 
 # Nearly all kinds are fruitful if their share is at least CALM. The share is smoothed by
 # CALM_WEIGHT imaginary kinds, half of them fruitful. The same holds if all kinds are fruitful after
@@ -94,7 +94,7 @@ def requested_in(total: Mapping[str, int]) -> int:
     return sum(count for key, count in total.items() if key.startswith(ASKED)) // LEVELS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class KindScore:
     """The kind of a URL, with its counts and its score."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any, ClassVar, TypeAlias, assert_never
@@ -26,6 +25,7 @@ from orbweaver.frontier.envelope import (
 )
 from orbweaver.model.crawl import DEFAULT_CRAWL
 from orbweaver.model.target import PACK_TARGETS_MAX, Target, from_rows, to_rows
+from orbweaver.model.value import value_class
 
 # Maximum references per message. Each reference needs a claim. One invocation can process this
 # number even with a slow table.
@@ -53,7 +53,7 @@ class MessageSource(StrEnum):
         return cls.PACKS if not queue or queue in pack_queues else cls.SEEDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Pack:
     """Up to 25 URLs of one crawl. They are claimed, except in a `late` pack.
 
@@ -78,7 +78,7 @@ class Pack:
         return any(target.render for target in self.targets)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Past:
     """Packs of an earlier run to read for URLs that the run left out.
 
@@ -89,7 +89,7 @@ class Past:
     packs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SeedsMessage:
     """References that no pack has claimed yet.
 
@@ -109,7 +109,7 @@ class SeedsMessage:
     late: ClassVar[bool] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Close:
     """Message that ends a crawl cancelled at `at_ms`, without waiting for queued messages."""
 
@@ -117,7 +117,7 @@ class Close:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Loose:
     """References that a person sent: a bare URL, `{"url": …}` or `{"urls": […]}`.
 
@@ -129,7 +129,7 @@ class Loose:
     references: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Malformed:
     """A body that is not a valid message, with the reason for the dead-letter queue."""
 

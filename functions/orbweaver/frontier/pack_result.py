@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import filterfalse, islice
 from math import ceil
 from types import MappingProxyType
@@ -25,13 +25,13 @@ from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED, PageRecord
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of, redacted
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 
 # Maximum number of sample URLs per reason of refusal.
 SAMPLES_MAX = 5
 
 
-@value
+@value_class
 class FoundLinks:
     """Found links: admitted, refused (reason, count, URLs), and left for later runs.
 
@@ -48,7 +48,7 @@ class FoundLinks:
     past: tuple[Past, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LinkPlan:
     """Links as a journal lists them: to claim `now`, deferred (`late`), and left for later runs.
 
@@ -61,7 +61,7 @@ class LinkPlan:
     surplus_band: int | None = None
 
 
-@value
+@value_class
 class EndedPage:
     """A URL that has ended. Its content (`kept`) is stored only if `recorded` is true."""
 
@@ -70,7 +70,7 @@ class EndedPage:
     kept: Kept | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Returning:
     """A URL that must be requested later, after `delay_s`."""
 
@@ -79,7 +79,7 @@ class Returning:
     why: Literal["retries", "deferrals"] = "deferrals"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class NotRequested:
     """A URL that ends without a request, because its crawl ended or a limit is reached."""
 
@@ -87,7 +87,7 @@ class NotRequested:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class InvalidUrl:
     """A URL that is skipped without a record, because it cannot be a key."""
 
@@ -95,7 +95,7 @@ class InvalidUrl:
 PageEnd: TypeAlias = EndedPage | Returning | NotRequested | InvalidUrl
 
 
-@value
+@value_class
 class PageResult:
     """Result of processing one URL."""
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.frontier.envelope import WaitingMessage
 from orbweaver.frontier.journal import OutgoingPack
 from orbweaver.frontier.messages import Close, MessageSource, Pack, SeedsMessage
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.frontier.dead_letters import DeadLetter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Depths:
     """Number of messages on all queues together. Approximate, as SQS counts them."""
 
@@ -32,7 +32,7 @@ class Depths:
         return self.waiting + self.in_work + self.delayed + self.copies == 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Receipt:
     """Receipt handle of a message in flight, and the name of its queue."""
 

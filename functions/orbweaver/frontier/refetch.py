@@ -6,13 +6,14 @@ A separate run requests these pages as seeds, at their depths and with today's o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from orbweaver.frontier.resumption import runs_to_continue
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
+from orbweaver.model.value import value_class
 
 MISSING = "missing"
 _SITEMAPS = (Reason.SITEMAP, Reason.SITEMAP_INVALID)
@@ -59,7 +60,7 @@ def count_of(crawl: Crawl, runs: Iterable[Crawl], totals: Mapping[str, Counts]) 
     return max(0, number)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MissingContent:
     """Selects records of `run` whose pages have content that only `crawl` stores."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from orbweaver.model.backoff import ATTEMPTS_MAX, backoff_s
 from orbweaver.model.errors import Transient
 from orbweaver.model.page_record import PageRecord
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from random import Random
@@ -22,7 +22,7 @@ T = TypeVar("T")
 STORAGE_BASE_S = 2.0  # a busy bucket recovers sooner than a busy site
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RetryPolicy:
     """Repeats a failed call a few times, with waits that grow from `base_s`, then raises."""
 

@@ -16,7 +16,7 @@ from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.cuts import Cuts, counted
 from orbweaver.model.item import Item, Value
 from orbweaver.model.page_record import DESCRIPTION_CHARS_MAX, PageRecord
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 from orbweaver.parsing.charset import UTF_8
 from orbweaver.parsing.main_text import MainText, main_text
 from orbweaver.parsing.page import Page
@@ -30,7 +30,7 @@ _TEXT = re.compile(r"text/.*|application/((.*\+)?(json|xml)|javascript|x-javascr
 _MARKED = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
 
 
-@value
+@value_class
 class Keeping:
     """Parts of a response to store, and the kinds of data to redact in them."""
 
@@ -40,7 +40,7 @@ class Keeping:
     redacted: tuple[str, ...] = ()
 
 
-@value
+@value_class
 class ContentToStore:
     """Body and texts of a page to store, after redaction."""
 

@@ -12,7 +12,6 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from isal import isal_zlib
 
 from orbweaver.model.request_url import split_request
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.model.http_exchange import Headers
@@ -56,7 +56,7 @@ class WarcError(ValueError):
     """Bytes are no valid WARC record. The message contains the reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Record:
     """A record as read, with header names in lower case."""
 
@@ -76,7 +76,7 @@ class Record:
         return body
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Member:
     """A record with its offset and length in a file."""
 

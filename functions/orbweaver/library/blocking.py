@@ -10,7 +10,6 @@ import contextlib
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -19,6 +18,7 @@ from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.rows import AsyncCrawlRows, Columns, CrawlRows, PageHook, Row
 from orbweaver.model.errors import ControlError
 from orbweaver.model.settings import STORE, workers_for
+from orbweaver.model.value import value_class
 
 T = TypeVar("T")
 
@@ -153,7 +153,7 @@ class Client:
             yield from found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Crawled:
     """A finished crawl in a store: status and results."""
 

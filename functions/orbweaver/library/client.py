@@ -30,6 +30,7 @@ from orbweaver.model.errors import Conflict
 from orbweaver.model.item_rules import columns_of
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.settings import STORE
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.pages import SqlitePages
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 FOLDER = "callbacks"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CrawlStatus:
     """The state and the counts of a crawl at one moment.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from orbweaver.model.errors import is_fault, type_and_place
@@ -19,6 +19,7 @@ from orbweaver.model.item import Item
 from orbweaver.model.item_rules import ItemRule
 from orbweaver.model.url import TRACKING_PARAMETERS, is_base, redacted
 from orbweaver.model.url import canonicalize as canonical
+from orbweaver.model.value import positional_value_class
 from orbweaver.parsing.html_scan import is_small
 from orbweaver.parsing.page import Page, as_utf8, without_content
 from orbweaver.parsing.page import parse as parsed_page
@@ -35,7 +36,7 @@ _NO_PARAMETERS: frozenset[str] = frozenset()
 _WHOLE_URL = "give a whole URL, like 'https://example.com/a'"
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class RobotsTxt:
     """A parsed robots.txt. Pass agents as product token or User-Agent header."""
 

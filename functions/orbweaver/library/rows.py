@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from orbweaver.exporting.cells import Fit, fit_of
 from orbweaver.model.amounts import plural
 from orbweaver.model.columns import Column, Type
+from orbweaver.model.value import positional_value_class
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,7 @@ PageHook: TypeAlias = Callable[[Row], object]
 COUNTED_MAX, ROWS_SHOWN, COLUMNS_SHOWN, CELL_CHARS_MAX = 10_000, 10, 6, 40
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class AsyncCrawlRows:
     """Rows of a crawl's table. Each `for` loop over them reads them again."""
 
@@ -51,7 +51,7 @@ class AsyncCrawlRows:
         return pandas_of(await self.to_list(), await self.columns())
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class CrawlRows:
     """Rows of a crawl's table. Each `for` loop over them reads them again."""
 

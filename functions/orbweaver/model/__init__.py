@@ -3,7 +3,7 @@
 This package defines the meaning and stored form of values. It has no side effects. Only
 `settings` reads the environment.
 
-    value               values that are created for every page
+    value               dataclasses that cost little to declare and to create
     url                 canonical URLs, the site of a host, limits of a URL
     target              a URL on its way through the queue
     outcome             outcomes of a URL, with reasons

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -18,6 +17,8 @@ from ipaddress import (
     ip_network,
 )
 from typing import TypeAlias
+
+from orbweaver.model.value import value_class
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
@@ -80,7 +81,7 @@ _GLOBAL_UNICAST_V6 = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Allowed:
     """Connections that a stack's operator allows in addition to the public web."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from orbweaver.model.item import Scalar
 from orbweaver.model.request_url import MARK
+from orbweaver.model.value import value_class
 
 PAGES_DEFAULT, PAGES_MAX = 1_000, 1_000_000
 
@@ -22,7 +22,7 @@ class PagingBy(StrEnum):
     LINK = "link"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Paging:
     """Rule for the next page of an API.
 
@@ -47,7 +47,7 @@ class Paging:
         return 1 if self.by is PagingBy.PAGE else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ApiSource:
     """An API: the URL of its first page, and the JSONPath of links to pages of the crawl."""
 
@@ -63,7 +63,7 @@ class ApiSource:
         return tuple(path for path in (self.links, paging.path, paging.total, paging.more) if path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PagingFacts:
     """Facts about the next page, from a page of an API.
 

@@ -8,7 +8,7 @@ Manager, or a file of the store), `ssm:NAME` (SSM parameter). Stored crawls cont
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from ada_url import URLSearchParams
@@ -16,6 +16,7 @@ from ada_url import URLSearchParams
 from orbweaver.model.http_exchange import Headers
 from orbweaver.model.url import host_of
 from orbweaver.model.url_patterns import matches
+from orbweaver.model.value import value_class
 
 ENV, FILE, SECRET, SSM = "env:", "file:", "secret:", "ssm:"
 PLACES = (ENV, FILE, SECRET, SSM)
@@ -35,7 +36,7 @@ _RETURN = re.compile(r"(?i)next|return|redir|continue|dest|from|back|url|service
 KINDS = ("basic", "bearer", "headers", "cookies", "login")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PageCheck:
     """Conditions on a response. Conditions that are None do not count.
 
@@ -51,7 +52,7 @@ class PageCheck:
     without: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Login:
     """A login form: its page, values of its fields (`inputs`), and the proof of a login.
 
@@ -84,7 +85,7 @@ def _parameters(query: str) -> frozenset[tuple[str, str]]:
     return frozenset(URLSearchParams(query).items())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class OriginAuth:
     """How a crawl logs in at one origin. It has exactly one of the other fields.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import get_args, get_type_hints
 
 from orbweaver.model.page_record import COLUMNS, PageRecord
+from orbweaver.model.value import value_class
 
 # Increased if a column changes its meaning or is removed, not for a new last column.
 SCHEMA = 2
@@ -30,7 +31,7 @@ class Type(StrEnum):
     MOMENT = "moment"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Column:
     """A column. `many`: each value is a list. `text`: description."""
 
@@ -40,7 +41,7 @@ class Column:
     text: str = field(default="", compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Table:
     """A table. Its name is also its folder.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from types import MappingProxyType
 from orbweaver.model.crawl_settings import WEEK_S, CrawlSettings
 from orbweaver.model.outcome import Outcome, Refusal
 from orbweaver.model.url import TRACKING_PARAMETERS, host_of
+from orbweaver.model.value import value_class
 
 
 class LimitPart(StrEnum):
@@ -28,7 +29,7 @@ class LimitPart(StrEnum):
     NANODOLLARS = "nanodollars"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Settlement:
     """Amounts that a worker reserved and spent. The commit of its batch of URLs settles them."""
 
@@ -72,7 +73,7 @@ class Stop(StrEnum):
     NOTHING_NEW = "nothing_new"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Crawl(CrawlSettings):
     """Definition and state of one run.
 
@@ -233,7 +234,7 @@ def run_id(name: str, at_ms: int) -> str:
     return f"{name}-{moment:%Y%m%d-%H%M%S}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CounterShard:
     """A part of a crawl's counters. `commits` is its version, `closed` forbids further commits."""
 
@@ -252,7 +253,7 @@ def spent(total: Counts) -> int:
     return total.get("claimed", 0) - total.get(UNSPENT, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Counters:
     """Sum of all counter shards of a crawl. `learned` are internal counters of workers."""
 

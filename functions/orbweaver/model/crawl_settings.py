@@ -8,13 +8,14 @@ crawl are declared in control/crawl_spec.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from orbweaver.model.amounts import NANO, duration_text, size_text
+from orbweaver.model.value import positional_value_class, value_class
 
 if TYPE_CHECKING:
     from orbweaver.model.api_source import ApiSource
@@ -77,7 +78,7 @@ class RenderMode(StrEnum):
     ALWAYS = "always"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RenderRule:
     """Rendering mode for URLs that contain `match` (`model/render_rules.py`)."""
 
@@ -86,7 +87,7 @@ class RenderRule:
     mode: RenderMode | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostAccess:
     """Values for the requests to one origin (`model/host_access.py`). None: the crawl's apply."""
 
@@ -96,7 +97,7 @@ class HostAccess:
     referer: Referer | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class Setting:
     """A setting that a user can give. `name` is the name of its field.
 
@@ -167,7 +168,7 @@ def _derived(said: Setting) -> dict[str, Any]:
     return {"kind": kinds.get(type(default), "text")} if said.kind == "text" else {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CrawlSettings:
     """Settings of a crawl. None: the value is decided when the crawl starts."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias
 
 from orbweaver.model.outcome import Reason
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 
 # Maximum time without a head, or without more of a body.
 IDLE_S = 10.0
@@ -18,7 +18,7 @@ HostHeaders: TypeAlias = tuple[tuple[str, Headers], ...]
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Condition:
     """Validators of the stored version: `If-None-Match` and `If-Modified-Since`, as received."""
 
@@ -37,7 +37,7 @@ class BodyBudget(Protocol):
         """Reserve budget for a body of this size, or less if the limit is exhausted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Trust:
     """TLS settings of a request: files on this machine, and whether certificates are verified.
 
@@ -52,7 +52,7 @@ class Trust:
 SYSTEM_TRUST = Trust()
 
 
-@value
+@value_class
 class Request:
     """One GET or HEAD, or a POST of `body`. `direct` bypasses proxies.
 
@@ -84,7 +84,7 @@ class Request:
     paced: bool = True  # whether the host has a delay, which leaves time to verify responses
 
 
-@value
+@value_class
 class Response:
     """A response. Header names are in lower case, values as received (`model/http_exchange.py`).
 
@@ -115,7 +115,7 @@ class Response:
     proxy: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Failure:
     """A request without a usable response: the reason, and a short text for people.
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
+
+from orbweaver.model.value import value_class
 
 # A JSON value. A decimal is its digits ("12.30"), a date is ISO 8601, a missing value is None.
 Scalar: TypeAlias = str | int | float | bool | None
 Value: TypeAlias = "Scalar | Sequence[Scalar]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Item:
     """An item that a rule extracted from a page.
 

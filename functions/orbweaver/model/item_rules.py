@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from orbweaver.model.columns import Column, Type
 from orbweaver.model.item import Scalar, Value
+from orbweaver.model.value import value_class
 
 LIST_MAX = 100
 ITEMS_MAX = 1_000
@@ -67,7 +67,7 @@ OBJECTS = frozenset({ValueSource.JSONLD, ValueSource.MICRODATA})
 MANY = OBJECTS | {ValueSource.CUSTOM}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Field:
     """One field of an item. `where` is a selector, path or name. Empty: the item's own node."""
 
@@ -93,7 +93,7 @@ class Field:
         return f"{self.source} {self.where!a}" if self.where else "the item itself"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ItemRule:
     """Extraction rule for pages whose URL contains `match`.
 

@@ -8,12 +8,12 @@ docs/operations.md has the same words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any, Self, TypeVar
 
 from orbweaver.model.backoff import ATTEMPTS_FEW, ATTEMPTS_MAX
+from orbweaver.model.value import positional_value_class
 
 E = TypeVar("E", "Reason", "Refusal")
 
@@ -32,7 +32,7 @@ class Outcome(StrEnum):
 SUCCESSES = (Outcome.FETCHED, Outcome.UNCHANGED, Outcome.REDIRECTED)
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class _Facts:
     """Attributes of a reason: the outcome it is listed under, its meaning and consequences."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from orbweaver.model.item import Item, from_row, to_row
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.url import url_hash
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 from orbweaver.model.version import check, one_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ DESCRIPTION_CHARS_MAX = 500
 
 
 # The fields are the public columns of exports, except `extracted`: items are rows of other tables.
-@value
+@value_class
 class PageRecord:
     """Result of one URL of one crawl. Times in ms since the epoch, sizes in bytes."""
 

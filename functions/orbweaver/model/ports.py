@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.outcome import Reason
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orbweaver.model.metrics import Metric
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Print:
     """Identity of a file's contents. Files with the same size and SHA-256 are equal."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from orbweaver.model.http_exchange import Headers
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize, is_canonical
+from orbweaver.model.value import positional_value_class
 
 MARK = "#POST-"
 # Limit of a body as the URL spells it.
@@ -36,7 +36,7 @@ class BodyKind(StrEnum):
         return "application/json" if self is BodyKind.JSON else "application/x-www-form-urlencoded"
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class PostBody:
     """Body of a POST request."""
 

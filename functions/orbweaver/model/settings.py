@@ -11,13 +11,14 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from orbweaver.model.backoff import BASE_S
 from orbweaver.model.url import DEFAULT_BOUNDS, Bounds
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.model.address_policy import Allowed
@@ -51,7 +52,7 @@ class SettingsError(Exception):
     """A setting is invalid. The message names the variable and its valid values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Queues:
     """URLs of queues. An empty one is an error only for a function that uses it."""
 
@@ -87,7 +88,7 @@ class Queues:
         return bool(queue) and queue == self.express_queue_url.rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Names:
     """Names and ARNs of other resources."""
 
@@ -113,7 +114,7 @@ class Names:
     webhook_secret: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Retention:
     """Times after which items are deleted."""
 
@@ -128,7 +129,7 @@ class Retention:
     newer_wait_s: int = NEWER_WAIT_D * 86_400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FunctionSettings:
     """Memory, browser and billing of a function."""
 
@@ -159,7 +160,7 @@ class FunctionSettings:
         return (self.claims_travel or self.waits_billed) == "yes"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkerSettings:
     """Batches, times and memory of a worker (infra/memory.py)."""
 
@@ -190,7 +191,7 @@ class WorkerSettings:
     links_per_page_max: int = 5_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FetchSettings:
     """Limits and identity of requests."""
 
@@ -220,7 +221,7 @@ class FetchSettings:
         return parse_allowed(self.allow_addresses, frozenset(int(port) for port in ports if port))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportSettings:
     """Formats, days and files of exports."""
 
@@ -235,7 +236,7 @@ class ExportSettings:
     part_bytes_max: int = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DeliverySettings:
     """Targets to which exports are delivered. There is none without a host and a bucket."""
 
@@ -252,7 +253,7 @@ class DeliverySettings:
     copy_bucket: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ConsoleSettings:
     """The hosted console."""
 
@@ -262,7 +263,7 @@ class ConsoleSettings:
     console_pages: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Settings:
     """Settings of a deployment, in groups. Names of fields differ in all groups."""
 

@@ -7,12 +7,12 @@ optional attributes. Newer versions may write more attributes. Readers ignore un
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any
 
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 
 
 class TargetKind(StrEnum):
@@ -22,7 +22,7 @@ class TargetKind(StrEnum):
     SITEMAP = "sitemap"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Prior:
     """An earlier claim of a URL (its reservation for one run): the run and the time."""
 
@@ -30,7 +30,7 @@ class Prior:
     at_ms: int
 
 
-@value
+@value_class
 class Target:
     """A URL that belongs to a crawl. `attempt` counts from 1, `hops` counts preceding redirects.
 

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from ada_url import join_url
 
+from orbweaver.model.value import value_class
+
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Bounds:
     """URL limits, each also a setting of the deployment (model/settings.py)."""
 

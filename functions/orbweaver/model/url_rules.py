@@ -7,13 +7,14 @@ crawl's setting applies. Rules do not apply to sitemaps, only to their entries.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from orbweaver.model.target import Target
 from orbweaver.model.url_patterns import matching_indexes
+from orbweaver.model.value import value_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 # Rules may change while a crawl runs, and every delivery of a message must have the same result. So
 # rules are applied before the worker writes its journal (commit log), and not again for the
 # journal's contents. Claimed URLs have their priority and window, and the journal lists which

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from hashlib import blake2b
 
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import SYSTEM_TRUST, Headers, HostHeaders, Trust
 from orbweaver.model.url import canonicalize, host_of, hostname_of, redacted, resolved
+from orbweaver.model.value import value_class
 
 AGENTS_MAX = 100
 AGENT_CHARS_MAX = 500
@@ -58,7 +59,7 @@ class IdentityError(ValueError):
     """A user agent or header is invalid. The message has the reason and the fix, not the value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Identity:
     """User agent, headers and TLS for one host. `token` is the agent's name in robots.txt."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from itertools import compress
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from orbweaver.model.slices import SLICE_URLS
 from orbweaver.model.url import REFERENCE_CHARS_MAX, SPACES, joined_url
+from orbweaver.model.value import value_class
 from orbweaver.parsing.links import SERIES, HeaderLink, Links, is_foreign
 
 # Letter of each kind in the stored form. A letter never changes its meaning.
@@ -69,7 +70,7 @@ _LINES = re.compile(r"[\t\n\r]")
 Marks: TypeAlias = "dict[str, list[int]]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LinkRows:
     """Links of a page, by column. `kinds` has a letter for each row (`KINDS`).
 

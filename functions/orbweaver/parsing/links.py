@@ -13,6 +13,7 @@ from itertools import accumulate
 
 from orbweaver.model.slices import SLICE_URLS
 from orbweaver.model.url import REFERENCE_CHARS_MAX, SPACES, canonicalize, resolver
+from orbweaver.model.value import value_class
 from orbweaver.parsing import charset as charsets
 
 # Limit for all links of a page together. A short reference with a long base is a long URL, and each
@@ -139,7 +140,7 @@ def is_foreign(reference: str) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HeaderLink:
     """A link of the header.
 
@@ -182,7 +183,7 @@ def links_of(value: str) -> Iterator[HeaderLink]:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Refresh:
     """A refresh after `delay_s` seconds. Without `reference`, the page reloads itself."""
 

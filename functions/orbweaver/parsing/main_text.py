@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from orbweaver.model.cuts import Cuts, counted
+from orbweaver.model.value import value_class
 from orbweaver.parsing.html_scan import INLINE, attributes_of, text_of
 from orbweaver.parsing.main_part import AROUND, main_part
 from orbweaver.parsing.text_markup import (
@@ -129,7 +130,7 @@ _LINE_DIGITS_MAX = 7
 _ANY_TAG = re.compile(rb"<[^<>]*+>")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MainText:
     """Main text of a page, empty if it has none. `cut` counts omitted content by reason."""
 

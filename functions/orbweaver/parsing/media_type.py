@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from orbweaver.model.value import value_class
 
 CHARS_MAX = 10_000
 _SPACES = "\n\r\t "
@@ -21,7 +22,7 @@ _QUOTED = re.compile(r'"((?:[^"\\]++|\\.)*+\\?+)"?+', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MediaType:
     """A media type, such as `text/html`, and its parameters. All names are in lower case."""
 

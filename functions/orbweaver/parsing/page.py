@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 from orbweaver.model.cuts import Cuts, chars_beyond, counted
 from orbweaver.model.slices import unpaused
 from orbweaver.model.url import TRACKING_PARAMETERS, is_base, resolved
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 from orbweaver.parsing import charset as charsets
 from orbweaver.parsing.client_rendering import needs_rendering
 from orbweaver.parsing.headings import count_h1
@@ -45,7 +45,7 @@ NOINDEX_WISHES = {"noindex", "none"}
 _Attributes: TypeAlias = dict[str, str | None]
 
 
-@value
+@value_class
 class Page:
     """A parsed page. `links_*` count references that did not become links, by reason.
 
@@ -95,7 +95,7 @@ class Page:
         return text_of(self.html)
 
 
-@value
+@value_class
 class Prepared:
     """A page in UTF-8, and its outline if it is too large for a tree."""
 

@@ -11,7 +11,7 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -20,6 +20,7 @@ from typing import Protocol
 
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.url import TRACKING_PARAMETERS, canonicalize
+from orbweaver.model.value import value_class
 from orbweaver.parsing.sitemap_xml import Spoiled, XmlItem, XmlReader, texts
 
 # Maximum number of URLs of a file (sitemaps.org). Further URLs are counted as cut.
@@ -48,7 +49,7 @@ class SitemapFormat(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SitemapEntry:
     """A canonical URL and its modification time (ms since the epoch), if the sitemap has one."""
 
@@ -56,7 +57,7 @@ class SitemapEntry:
     modified_at_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Sitemap:
     """A part of a sitemap: its pages, and the child sitemaps of an index, in file order.
 

@@ -6,10 +6,10 @@ reservation is atomic over all workers and crawls, so no two requests share a sl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from random import Random
@@ -35,7 +35,7 @@ DOWN_S = 3_600
 PROBE_MS = 30_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RobotsEntry:
     """A host's robots.txt as last fetched: its body if there is one, else its verdict."""
 
@@ -49,7 +49,7 @@ class RobotsEntry:
     reason: str | None = None
 
 
-@value
+@value_class
 class Host:
     """State of a host, as last read.
 
@@ -69,7 +69,7 @@ class Host:
     robots: RobotsEntry | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Slots:
     """Times of reserved slots in ms, and the time to try again for URLs without a slot."""
 

@@ -14,7 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from orbweaver.model.ports import Clock
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 from orbweaver.politeness.host_schedule import (
     PROBE_MS,
     Host,
@@ -47,7 +47,7 @@ def unlimited_ms() -> float:
     return inf
 
 
-@value
+@value_class
 class Turn:
     """Permission to send a request within a time range.
 

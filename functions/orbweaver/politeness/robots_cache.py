@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -30,6 +30,7 @@ from orbweaver.model.ports import Clock, Fetcher
 from orbweaver.model.settings import Settings
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.user_agent import identity_of
+from orbweaver.model.value import value_class
 from orbweaver.politeness.host_schedule import RobotsEntry
 from orbweaver.politeness.pacer import HostRequests, Pacer
 from orbweaver.politeness.robots_escapes import READINGS
@@ -56,14 +57,14 @@ _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 INLINE_BYTES_MAX = 32 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Deferred:
     """There was no slot to request robots.txt. URLs must be requeued until `return_at_ms`."""
 
     return_at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RobotsUnreachable:
     """The rules of a host are unknown, so no URL is allowed until `return_at_ms`.
 

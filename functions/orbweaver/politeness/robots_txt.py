@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from orbweaver.model.value import value_class
 from orbweaver.politeness.robots_escapes import ReadRules
 from orbweaver.politeness.robots_rules import UNDECIDED, Line, RobotsRule
 
@@ -71,7 +72,7 @@ class _Group:
     delays: list[tuple[int, float]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RobotsVerdict:
     """Verdict on a URL, with the `line` of the deciding rule and the agent's `group`, if any.
 
@@ -91,7 +92,7 @@ class RobotsVerdict:
         return self.rule if self.line is None else f"line {self.line}: {self.rule}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Robots:
     """A parsed robots.txt. Agents are given as product tokens or whole User-Agent headers."""
 

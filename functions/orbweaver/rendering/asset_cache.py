@@ -7,9 +7,10 @@ megabyte.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from orbweaver.model.http_exchange import Headers
+from orbweaver.model.value import value_class
 
 BYTES_MAX = 64 * 1024 * 1024
 # After this time a file is requested again, because the site may have changed it.
@@ -20,7 +21,7 @@ _SHARE = 4
 _OK = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Asset:
     """A cached file. `body` is in Base64, `bytes` is the size of the decoded body."""
 

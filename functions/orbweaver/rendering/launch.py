@@ -16,12 +16,13 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 
 from orbweaver.model.compression import zstd_module
 from orbweaver.model.settings import INSTALLED, PREFIX, SettingsError
+from orbweaver.model.value import value_class
 
 # The headless shell starts in half the time and has fewer features to disable.
 BROWSERS = (
@@ -113,7 +114,7 @@ _FONTS = """\
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class BrowserProgram:
     """A browser's program. `flags` and `environment` are added to the usual ones."""
 
@@ -162,7 +163,7 @@ class BrowserUnusable(OSError):
     """A packed browser does not match its manifest. The message names the file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PackedBrowser:
     """A browser in an archive. `folder` contains the archive.
 

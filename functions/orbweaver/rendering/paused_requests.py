@@ -12,13 +12,13 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from orbweaver.model.http_exchange import Headers
 from orbweaver.model.url import hostname_of, site_of
+from orbweaver.model.value import value_class
 from orbweaver.rendering.asset_cache import Asset, AssetCache
 from orbweaver.rendering.process import BrowserGone, CommandFailed, Connection
 from orbweaver.rendering.task import (
@@ -293,7 +293,7 @@ class Handling(StrEnum):
 Ruling: TypeAlias = Handling | RequestRefusal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RequestOrigin:
     """Where a request comes from. `page_url` is the rendered page.
 

@@ -19,10 +19,10 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from orbweaver.model.value import value_class
 from orbweaver.rendering.launch import FENCE, BrowserProgram, arguments_of, environment_of
 
 FOLDER_PREFIX = "orbweaver-browser-"
@@ -47,7 +47,7 @@ _Result: TypeAlias = dict[str, Any]
 EventHandler: TypeAlias = Callable[[str | None, str, dict[str, Any]], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProcessMemory:
     """Memory of one process. `renders` means that it runs pages."""
 

@@ -7,11 +7,12 @@ The page's document was fetched before, so the browser never requests it. Failur
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
 from orbweaver.model.http_exchange import Headers
+from orbweaver.model.value import value_class
 
 # Maximum time until a started browser answers.
 START_S = 20.0
@@ -50,7 +51,7 @@ class RenderFailure(StrEnum):
     NO_ANSWER = "no_answer"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RenderLimits:
     """Limits for rendering a page. `bytes_max` counts decoded bodies of responses."""
 
@@ -87,7 +88,7 @@ class RenderLimits:
         return START_S + self.total_s + self.total_s + self.waiting_s + self.reading_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RenderRules:
     """Requests that are loaded in addition to the default rules (rendering/paused_requests.py)."""
 
@@ -97,7 +98,7 @@ class RenderRules:
     third_party: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ResourceRequest:
     """A request that a page sends. `kind` is the browser's resource type in lower case."""
 
@@ -107,7 +108,7 @@ class ResourceRequest:
     headers: Headers = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ResourceAnswer:
     """A response to a page's request, with a decoded body."""
 
@@ -116,7 +117,7 @@ class ResourceAnswer:
     body: bytes = field(default=b"", repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ResourceRefused:
     """A refused request, with a short reason for the counters."""
 
@@ -134,7 +135,7 @@ class ResourceLoader(Protocol):
         """Send one request without following redirects. A failing server raises no exception."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RenderTask:
     """A page to render: its URL, its fetched response, and its clock."""
 
@@ -149,7 +150,7 @@ class RenderTask:
     wait_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RenderCounts:
     """Numbers of a page's requests by result, without the request for its document."""
 
@@ -160,7 +161,7 @@ class RenderCounts:
     refused: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Rendered:
     """The result for a rendered page. `popups` are the URLs of new windows."""
 
@@ -175,7 +176,7 @@ class Rendered:
     screenshot: bytes | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class NotRendered:
     """The result for a page that could not be rendered.
 

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from orbweaver.frontier.claims import Recalled
@@ -33,6 +33,7 @@ from orbweaver.model.crawl import Counts, Crawl
 from orbweaver.model.errors import PortError, StoredNewer, is_port_error
 from orbweaver.model.metrics import Metric
 from orbweaver.model.ports import Fetcher, Metrics
+from orbweaver.model.value import value_class
 from orbweaver.model.version import REMEDY
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS, RecentCrawls
@@ -54,7 +55,7 @@ _log = logging.getLogger(__name__)
 RETRY_S: Mapping[int, int] = {1: 15, 2: 120}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Held:
     """Result of a message that only a newer version of Orbweaver can read."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.claims import CommitResult, Committed
 from orbweaver.frontier.journal import Ledger
 from orbweaver.model.crawl import Counts, Crawl, Settlement
 from orbweaver.model.errors import PortError
+from orbweaver.model.value import positional_value_class
 from orbweaver.worker.call_batching import CallBatcher
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ WAIT_S = 2.0
 TOGETHER_MAX = 50
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class _Batch:
     crawl: Crawl
     commits: list[tuple[Ledger, Counts]] = field(default_factory=list)

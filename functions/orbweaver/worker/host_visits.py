@@ -13,12 +13,12 @@ from orbweaver.budget.prices import second, wait_ms_most
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 from orbweaver.politeness.pacer import Pacer, Turn
 from orbweaver.worker.pack_context import PackContext
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostVisit:
     """Work of a pack at one host."""
 
@@ -27,14 +27,14 @@ class HostVisit:
     result: PackResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LoginRefused:
     """There is no login at a host, so its URLs fail. `error` has the reason without a secret."""
 
     error: str
 
 
-@value
+@value_class
 class HostPermit:
     """Permission to request `target` in `turn`. `leave` releases the semaphore early."""
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -16,6 +16,7 @@ from orbweaver.model.api_source import ApiSource, PagingFacts
 from orbweaver.model.cuts import counted
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.item_rules import ItemRule
+from orbweaver.model.value import value_class
 from orbweaver.parsing.links import Links
 from orbweaver.parsing.page import NOFOLLOW_WISHES, NOINDEX_WISHES, Page, without_content
 from orbweaver.parsing.robots_tag import wishes_of
@@ -24,7 +25,7 @@ from orbweaver.parsing.robots_tag import wishes_of
 BYTES_MAX = 512 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class JsonRead:
     """Data of a JSON response. Its page is empty, except for the links of an API."""
 

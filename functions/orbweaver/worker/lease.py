@@ -10,11 +10,11 @@ holder's message repeats the sending.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from orbweaver.frontier.backlog import Lease, WaitingPack
+from orbweaver.model.value import positional_value_class, value_class
 
 # Marks a holder that acquired the lease without the condition on its ledger.
 _COPY = "copy/"
@@ -32,7 +32,7 @@ class Phase(Enum):
     DEAD = "dead"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Asker:
     """A delivery of the message of `pack`. `place` is the place of the pack in the backlog."""
 
@@ -51,21 +51,21 @@ class Asker:
         return self.pack if self.phase is Phase.UNSENT else ""
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class StartPack:
     """Acquire the free lease for a waiting pack, then send the pack."""
 
     pack: WaitingPack
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class HandOver:
     """Replace the asker's pack in the lease by a waiting pack, then send that pack."""
 
     pack: WaitingPack
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class ResendPack:
     """Send the leased pack, because its first message may be missing."""
 

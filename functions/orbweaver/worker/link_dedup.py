@@ -28,6 +28,7 @@ from orbweaver.model.target import PACK_TARGETS_MAX, Prior, Target, TargetKind
 from orbweaver.model.turns import in_turns, slices, turn_after
 from orbweaver.model.url import host_of
 from orbweaver.model.url_rules import by_window
+from orbweaver.model.value import value_class
 from orbweaver.worker.apply_journal import Samples, claimer_of
 from orbweaver.worker.kind_learning import KindLearning
 from orbweaver.worker.seen_store import SeenStore, UrlState
@@ -51,7 +52,7 @@ SEEDS_MAX = 100
 LEFT_MAX = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _EndedPack:
     """A pack whose URLs have ended, and whose links are not deduplicated yet."""
 

@@ -8,7 +8,7 @@ value of the form, a cookie or a query.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from orbweaver.extraction.work_budget import TooMuchError
@@ -28,6 +28,7 @@ from orbweaver.model.http_exchange import Failure, Headers, Request, Response, l
 from orbweaver.model.named_origins import NO_ORIGINS
 from orbweaver.model.url import host_of, resolved
 from orbweaver.model.user_agent import identity_of, joined
+from orbweaver.model.value import positional_value_class, value_class
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
 from orbweaver.politeness.pacer import HostRequests, Pacer
 
@@ -64,7 +65,7 @@ def _ignore(_text: str) -> None:
     return
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LoginTask:
     """One login of a crawl, with a callback for its steps. Texts of steps contain no secrets."""
 
@@ -83,7 +84,7 @@ class LoginTask:
         return self.auth.login
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class LoginAgent:
     """Sends the requests of logins, and stores the cookies of their responses."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -40,6 +40,7 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.ports import Metrics
 from orbweaver.model.target import Target
 from orbweaver.model.url import host_of, redacted
+from orbweaver.model.value import value_class
 from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.body_writer import BodyWriter
 from orbweaver.worker.crawl_cache import RecentCrawls
@@ -64,7 +65,7 @@ _log = logging.getLogger(__name__)
 REQUEUES_MAX = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Delivery:
     """One message as received from a queue. `receives` includes this delivery.
 
@@ -102,7 +103,7 @@ def since_of(attributes: Mapping[str, Mapping[str, str]]) -> int | None:
     return int(text) if len(text) <= SINCE_DIGITS_MAX and text.isdecimal() else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Done:
     """A message was processed. `check` names a crawl that may be complete.
 
@@ -113,7 +114,7 @@ class Done:
     check_late: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Requeued:
     """The same pack must be sent again, because no URL of it has an outcome."""
 
@@ -121,7 +122,7 @@ class Requeued:
     express: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Hopeless:
     """A message can never succeed."""
 
@@ -131,7 +132,7 @@ class Hopeless:
 Result: TypeAlias = Done | Requeued | Hopeless
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Visited:
     """Result of a visit, which is not stored yet."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, PageRecord
 from orbweaver.model.render_rules import RenderWhy
 from orbweaver.model.target import Target
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.budget.reservation import Reservations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from orbweaver.parsing.page import Page
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PackContext:
     """One pack in progress: its crawl, and the time `until_ms` after which no request may start.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from orbweaver.fetching.response_verdict import End
@@ -19,6 +19,7 @@ from orbweaver.model.errors import is_fault, type_and_place
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.url import redacted
+from orbweaver.model.value import positional_value_class
 from orbweaver.worker.pack_context import page_record
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class FaultedPages:
     """Results of URLs whose processing raised a fault."""
 

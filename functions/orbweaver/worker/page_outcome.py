@@ -24,7 +24,7 @@ from orbweaver.model.render_rules import RenderWhy
 from orbweaver.model.request_url import is_post
 from orbweaver.model.target import Target, TargetKind, next_attempt
 from orbweaver.model.url import Bounds, canonicalize, resolved
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 from orbweaver.parsing.page import Page
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
 from orbweaver.worker.page_reading import PageReading, wants_json
@@ -58,7 +58,7 @@ class Answered(NamedTuple):
         return self.answer.headers if isinstance(self.answer, Response) else {}
 
 
-@value
+@value_class
 class UrlEnd:
     """End of a URL. `found` has its redirect, and `follows` means that the page's links count."""
 

@@ -9,7 +9,7 @@ docs/adr/0015-reading-has-a-budget.md.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -23,7 +23,7 @@ from orbweaver.model.cuts import Cuts, joined
 from orbweaver.model.item import Item
 from orbweaver.model.item_rules import ValueSource
 from orbweaver.model.url import TRACKING_PARAMETERS
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 from orbweaver.parsing.html_scan import TAG_BYTES_MIN, TREE_BYTES_MAX, TREE_TAGS_MAX
 from orbweaver.parsing.links import Links
 from orbweaver.parsing.main_text import plain_words
@@ -55,7 +55,7 @@ class ReadingStage(StrEnum):
         return ReadingStage, (self.value,)
 
 
-@value
+@value_class
 class ReadingJob:
     """A response with a body, and the parts of it that its crawl wants.
 
@@ -91,7 +91,7 @@ class ReadingJob:
         return self.answer.body or b""
 
 
-@value
+@value_class
 class PageReading:
     """Content of a response. `items` and `kept` (content to store) are redacted.
 
@@ -117,14 +117,14 @@ class PageReading:
     paging: PagingFacts | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Costly:
     """Result if no part of a response could be read within the limits of a page."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReaderBusy:
     """Result if a response was not read, because too many other responses wait to be read."""
 

@@ -12,7 +12,7 @@ import html
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -31,6 +31,7 @@ from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of
 from orbweaver.model.user_agent import identity_of
+from orbweaver.model.value import positional_value_class
 from orbweaver.parsing.page import Page
 from orbweaver.parsing.sniffing import ANY_TYPE
 from orbweaver.politeness.host_health import HostHealth
@@ -71,7 +72,7 @@ PAGE_S_MAX = RenderLimits().page_s_max
 _HTML = "text/html; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class ResourceServices:
     """Components that send the browser's requests by the rules of the crawl."""
 

@@ -21,6 +21,7 @@ from orbweaver.model.errors import PortError
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.ports import Clock
 from orbweaver.model.render_rules import RenderWhy, deciding, mode_of
+from orbweaver.model.value import value_class
 from orbweaver.parsing.client_rendering import has_scripts
 from orbweaver.parsing.page import Page
 from orbweaver.worker.rendering_gain import LearnedKinds, is_sample
@@ -47,7 +48,7 @@ class _CrawlKinds:
     passed: Counter[str] = field(default_factory=Counter)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RenderChoice:
     """Whether a page is rendered, and why. `kinds` is set if its two versions are compared."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 
 from orbweaver.model.crawl import LEARNED, Counts
 from orbweaver.model.render_rules import learned_kind
+from orbweaver.model.value import value_class
 from orbweaver.parsing.charset import decode
 from orbweaver.parsing.html_scan import text_of
 
@@ -39,7 +39,7 @@ _UP, _DOWN = (f"{LEARNED}{way}." for way in ("up", "down"))
 # --- what scripts added -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PageContent:
     """Content of a page, to compare two versions. `unknown` are links without a known claim."""
 

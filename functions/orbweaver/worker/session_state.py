@@ -7,8 +7,10 @@ one worker logs in. The state contains no secret.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from enum import StrEnum
+
+from orbweaver.model.value import value_class
 
 # A login takes few requests, each with the delay of its host.
 LEASE_MS = 180_000
@@ -30,7 +32,7 @@ class SessionStage(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SessionState:
     """A session. `epoch` counts its logins, `landing` is the URL at which the last one ended.
 

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -26,6 +26,7 @@ from orbweaver.model.http_exchange import Headers, Response
 from orbweaver.model.outcome import Reason
 from orbweaver.model.target import Target, next_attempt
 from orbweaver.model.user_agent import is_value, joined
+from orbweaver.model.value import value_class
 from orbweaver.politeness.host_schedule import is_down
 from orbweaver.politeness.robots_cache import Deferred
 from orbweaver.worker.cookies import Cookies
@@ -49,7 +50,7 @@ POLL_S, WAIT_S = 1.0, 20.0
 DEFERRED_MS = 5_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SentAs:
     """Headers of a request, and the number of the login that they belong to."""
 
@@ -57,7 +58,7 @@ class SentAs:
     epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _KnownSession:
     epoch: int
     since_ms: int

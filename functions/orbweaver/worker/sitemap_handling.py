@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from orbweaver.fetching.response_verdict import End, Read
@@ -24,6 +24,7 @@ from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.turns import slices, turn_after
 from orbweaver.model.url import canonicalize, host_of
+from orbweaver.model.value import value_class
 from orbweaver.parsing.sitemap import Sitemap, read
 from orbweaver.politeness.robots_txt import Robots
 from orbweaver.worker.pack_context import PackContext, page_record
@@ -46,7 +47,7 @@ INLINE_BYTES_MAX = 65_536
 NEXT_PART_S = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Kept:
     got: Read
     answer: Response | Failure

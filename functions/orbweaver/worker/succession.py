@@ -8,7 +8,7 @@ deferred links (late packs) wait in a backlog of the crawl (worker/late_packs.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from orbweaver.frontier.backlog import (
     Backlog,
@@ -31,6 +31,7 @@ from orbweaver.model.ports import Clock
 from orbweaver.model.slices import SLICE_PACKS
 from orbweaver.model.turns import slices
 from orbweaver.model.url import host_of
+from orbweaver.model.value import value_class
 from orbweaver.worker.lease import Asker, HandOver, Phase, ResendPack, Rest, StartPack, step_of
 from orbweaver.worker.rounds import Round
 
@@ -41,7 +42,7 @@ SOON_S = 1
 TRIES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PackPlace:
     """Place (sort key) of a pack in its host's backlog. Empty for most packs."""
 

@@ -147,7 +147,7 @@ def test_words_after_two_hyphens_are_no_options() -> None:
         ("crawl http://x --max-page 3", "did you mean --max-pages?"),
         ("crawl http://x --del 0", "unknown option --del: did you mean --delay?"),
         ("crawl http://x --limit 5", "unknown option --limit: --max-pages limits the URLs"),
-        ("crawl http://x --post a=b", "unknown option --post: a definition has POST requests, as [[api]]"),
+        ("crawl http://x --post a=b", "unknown option --post: a definition has POST requests"),
         ("crawl http://x --qqq", "orbweaver crawl: unknown option --qqq\nsee"),
         ("crawl http://x -x", "unknown option -x"),
         ("crawl http://x --delay", "orbweaver crawl: --delay: needs a value"),

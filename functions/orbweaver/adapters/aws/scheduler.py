@@ -6,7 +6,6 @@ docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from botocore.exceptions import ClientError
 from orbweaver.adapters.aws import clients
 from orbweaver.adapters.aws.clients import Aws
 from orbweaver.control.schedule import Scheduled
+from orbweaver.model.value import value_class
 
 ABSENT, TAKEN = "ResourceNotFoundException", "ConflictException"
 READS_AT_ONCE = 8
@@ -25,7 +25,7 @@ OFF = {"Mode": "OFF"}
 PAUSED = "DISABLED"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ScheduleTarget:
     """The schedule group, and ARNs of the function, the role and the dead-letter queue."""
 

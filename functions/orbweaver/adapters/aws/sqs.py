@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from orbweaver.adapters.aws import clients
 from orbweaver.frontier.envelope import SINCE, WaitingMessage
 from orbweaver.frontier.messages import Close, MessageSource, Pack, SeedsMessage, encode
 from orbweaver.model.errors import Permanent, PortError, Transient
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from random import Random
@@ -52,7 +52,7 @@ GROUP_ID = re.compile(r"[!-~]{1,128}")
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Mail:
     """A message to send. `group` makes the queue fair, so that one crawl does not delay others."""
 

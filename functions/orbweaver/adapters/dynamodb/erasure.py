@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from orbweaver.adapters.aws.clients import all_of
 from orbweaver.adapters.dynamodb.crawls import SAMPLE_PREFIX
@@ -24,6 +23,7 @@ from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import readable
 from orbweaver.model.page_record import from_fields
 from orbweaver.model.ports import Clock
+from orbweaver.model.value import value_class
 
 SEGMENTS = 4
 WRITES_AT_ONCE = 16
@@ -32,7 +32,7 @@ WRITES_AT_ONCE = 16
 QUIET_MS = 30 * 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TableNames:
     """Names of the DynamoDB tables."""
 

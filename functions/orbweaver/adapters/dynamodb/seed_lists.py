@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -24,6 +24,7 @@ from orbweaver.model import crawl_codec
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.errors import Permanent
+from orbweaver.model.value import positional_value_class
 
 # Longer lists are stored in chunks.
 INLINE_BYTES_MAX = 256 * 1024
@@ -36,7 +37,7 @@ DIGEST, CHUNKS, ERASURES = "seeds_digest", "seeds_chunks", "seeds_erasures"
 Listed: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class SeedLists:
     """Long seed lists of the `crawls` table."""
 

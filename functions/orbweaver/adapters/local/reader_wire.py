@@ -9,8 +9,9 @@ from __future__ import annotations
 import io
 import pickle
 import struct
-from dataclasses import dataclass
 from typing import Any
+
+from orbweaver.model.value import value_class
 
 LENGTH = struct.Struct(">Q")
 PIECE_BYTES = 262_144
@@ -31,7 +32,7 @@ _ALLOWED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReadingEnd:
     """Last message of the child about a page.
 

@@ -19,6 +19,7 @@ import asyncssh
 from orbweaver.delivery.plan import HostKeys
 from orbweaver.model.address_policy import Allowed, verdict
 from orbweaver.model.errors import Permanent, Transient
+from orbweaver.model.value import value_class
 
 # Passed to the address check instead of the server's port, which the operator chose.
 ANY_PORT = 443
@@ -32,7 +33,7 @@ NIST = tuple(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521))
 ANY_TYPE = ("ssh-ed25519", *NIST, *RSA)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Server:
     """The server to connect to, and the user name."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 from orbweaver.adapters.sqlite.store import SqliteStore
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.model.ports import Clock
@@ -53,7 +53,7 @@ AHEAD_MS_MAX = 3_600_000
 LEFT_MS = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Sharing:
     """Rule by which processes share a queue, so that each holds an equal number of messages."""
 
@@ -61,7 +61,7 @@ class Sharing:
     held_max: int  # messages that one process holds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Outgoing:
     """A message to send. Only dead letters have `source` (their queue) and `reason`."""
 
@@ -74,7 +74,7 @@ class Outgoing:
     since_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReceivedMessage:
     """A message taken for the `receives`-th time. `handle` is valid until the next take."""
 
@@ -90,7 +90,7 @@ class ReceivedMessage:
     since_ms: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QueueDepth:
     """Numbers of messages: available (`waiting`), taken (`in_flight`), not yet due (`delayed`)."""
 

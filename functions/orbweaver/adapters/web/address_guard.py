@@ -10,7 +10,6 @@ import asyncio
 import socket
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from orbweaver.model.address_policy import NONE_NAMED, PUBLIC_ONLY, Address, Allowed, Named, verdict
 from orbweaver.model.named_origins import non_public_names, parse_names
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from aiohttp.connector import AddrInfoType
@@ -39,7 +39,7 @@ class AddressRefusedError(OSError):
         self.why = why
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Permit:
     """Decides which addresses one request is allowed to connect to."""
 

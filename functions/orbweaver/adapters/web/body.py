@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.web.deadline import Deadline
@@ -16,7 +15,7 @@ from orbweaver.adapters.web.decompression import CodingError, Decoding, codings_
 from orbweaver.adapters.web.errors import FAILURES, DroppedError
 from orbweaver.adapters.web.large_bodies import SMALL_BYTES, LargeBody
 from orbweaver.model.http_exchange import Request
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 from orbweaver.parsing.sniffing import ANY_TYPE, HEAD_BYTES, HTML_TYPES, kind_of
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class TooSlowError(TimeoutError):
     """The body arrives too slowly."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Rate:
     """Minimum rate of a body, on average. It is enforced once `after_s` seconds have passed."""
 
@@ -37,7 +36,7 @@ class Rate:
     after_s: float = 10.0
 
 
-@value
+@value_class
 class Body:
     """A decoded body. `data` is None if the body is not wanted."""
 

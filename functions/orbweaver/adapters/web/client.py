@@ -10,7 +10,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, cast
 
@@ -52,7 +52,7 @@ from orbweaver.model.http_exchange import (
 from orbweaver.model.named_origins import addresses_of
 from orbweaver.model.outcome import Reason
 from orbweaver.model.user_agent import stored_headers
-from orbweaver.model.value import value
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
@@ -65,7 +65,7 @@ _UNREADABLE = frozenset({Reason.PROTOCOL, Reason.HEADERS_TOO_LARGE})
 LEFT_S_MIN = 0.5  # minimum time for a request that is sent again
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Limits:
     """Limits on connections, and on the time of each part of a request."""
 
@@ -79,7 +79,7 @@ class Limits:
     rate: bodies.Rate = field(default_factory=bodies.Rate)
 
 
-@value
+@value_class
 class FetchResult:
     """A response or failure, with the error.
 

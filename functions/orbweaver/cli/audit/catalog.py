@@ -13,12 +13,12 @@ text, or null). It reads the tables of pages.sql, links.sql and texts.sql.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 
 from orbweaver.cli.query.saved import COMMENT, SUFFIX, sql_files
+from orbweaver.model.value import value_class
 
 
 class Severity(StrEnum):
@@ -39,7 +39,7 @@ class Need(StrEnum):
     REDIRECT_MAP = "redirect map"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Check:
     """A check: its name, severity, sentence, fix and query."""
 

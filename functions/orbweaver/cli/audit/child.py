@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,11 +12,12 @@ from orbweaver.cli.audit.as_json import document_of
 from orbweaver.cli.audit.backlinks import backlinks_of
 from orbweaver.cli.audit.exported import ExportAudit
 from orbweaver.cli.query.tables import Export
+from orbweaver.model.value import value_class
 
 AUDIT_WALL_S, SCAN_WALL_S = 1800.0, 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ChildAudit:
     """An audit. Its output has one JSON object per line: progress, and then the report."""
 
@@ -37,7 +38,7 @@ class ChildAudit:
         write({"report": document_of(report)})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ChildBacklinks:
     """A search for the pages that link to a URL. Its output is a JSON object, or null."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from orbweaver.cli.audit.auditor import Auditor
@@ -13,13 +13,14 @@ from orbweaver.cli.audit.selection import exported_runs
 from orbweaver.cli.query import tables
 from orbweaver.cli.query.duckdb import QueryBounds, database
 from orbweaver.cli.query.tables import Export, Sheet
+from orbweaver.model.value import value_class
 
 # DuckDB needs more memory than this limit, because it does not count all of it.
 BOUNDS = QueryBounds(memory="550MB")
 TABLES = ("pages", "links", "texts")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportAudit:
     """An audit of a run of exports, and its comparison with an earlier run."""
 

@@ -6,7 +6,6 @@ Colours follow the reader's scheme, and charts use them as classes. All text of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
@@ -20,6 +19,7 @@ from orbweaver.cli.audit.report import (
     Unjudged,
 )
 from orbweaver.cli.text import clean, plural
+from orbweaver.model.value import value_class
 
 CHECKS_SHOWN = 15
 # Height of a bar, in pixels.
@@ -242,7 +242,7 @@ def _scrolling(name: str, body: str) -> str:
 # --- charts ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Layout:
     """Sizes of a chart, in pixels. Without a column of labels, each label is above its bar."""
 
@@ -260,7 +260,7 @@ LAYOUTS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Bar:
     """A bar: its label and its parts as number and class."""
 

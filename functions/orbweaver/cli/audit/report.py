@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from orbweaver.cli.audit.catalog import Check, Severity
+from orbweaver.model.value import value_class
 
 
 class FindingStatus(StrEnum):
@@ -34,7 +35,7 @@ FAULTS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Finding:
     """A fault. `url` is the page to fix, `target` another URL that is involved.
 
@@ -48,7 +49,7 @@ class Finding:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckResult:
     """Result of a check: numbers of findings by status, and the first findings.
 
@@ -65,7 +66,7 @@ class CheckResult:
         return sum(self.counts.get(status, 0) for status in FAULTS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Unjudged:
     """URLs that could not be judged for a reason, and one of them."""
 
@@ -75,7 +76,7 @@ class Unjudged:
     example: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditReport:
     """An audit of a crawl. `since` is the earlier run, `outcomes` counts the URLs by outcome.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.query.duckdb import Database
 from orbweaver.cli.query.tables import Export
+from orbweaver.model.value import value_class
 
 # Maximum number of runs in a message.
 SHOWN = 5
@@ -23,7 +24,7 @@ ORDER BY min(fetched_at), crawl
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditedRuns:
     """A run, and the earlier runs of its name that it continues.
 
@@ -35,7 +36,7 @@ class AuditedRuns:
     earlier: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ExportedRuns:
     """The runs of exports: their ids, oldest first, whether they are whole, and their names."""
 

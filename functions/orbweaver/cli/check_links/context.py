@@ -10,7 +10,7 @@ import contextlib
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.cli import text
@@ -35,6 +35,7 @@ from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import STORE
 from orbweaver.model.url import hostname_of
 from orbweaver.model.url_patterns import matches, problems_of
+from orbweaver.model.value import positional_value_class, value_class
 
 if TYPE_CHECKING:
     from orbweaver.control.progress.status import View
@@ -51,7 +52,7 @@ DURATION_S = 600
 _EXAMPLE = "https://example.org/"
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class StatusResults:
     """Records of requested URLs, and the URLs that a check must not request.
 
@@ -68,7 +69,7 @@ class StatusResults:
         return judge(url, self.records)
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class CheckContext:
     """A check with the options of its command."""
 
@@ -151,7 +152,7 @@ async def run_crawl(session: Session, plan: CrawlSpec, display: Display) -> View
         raise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StatusCheck:
     """Requests the status of URLs. `plan` has the options of the user.
 

@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote
 from markdown_it import MarkdownIt
 
 from orbweaver.model.url import resolved
+from orbweaver.model.value import value_class
 from orbweaver.parsing.page import Page, parse
 
 # `{#name}` behind a heading or in a paragraph: attribute lists of Python-Markdown and Pandoc.
@@ -38,7 +39,7 @@ _REFERENCES = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FilePage:
     """A file as a page: its URL, its text as written, and the parsed page."""
 

@@ -16,6 +16,7 @@ from orbweaver.cli.audit.report import (
 )
 from orbweaver.cli.check_links.links import Anchors, Link, LinkIndex
 from orbweaver.cli.check_links.verdict import LinkState, Verdict, means
+from orbweaver.model.value import value_class
 
 TOOL = "orbweaver check-links"
 INVALID = "The reference is not a valid URL."
@@ -58,7 +59,7 @@ UNVERIFIED = _check(
 CHECKS = (BROKEN, FRAGMENT, UNVERIFIED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LinkReport(AuditReport):
     """The report of a check. `earlier` is the number of URLs with a result of an earlier check."""
 

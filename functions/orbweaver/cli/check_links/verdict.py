@@ -7,13 +7,13 @@ such a link is not verified.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from orbweaver.cli.audit.judgement import JUDGED, meaning_of
 from orbweaver.cli.check_links.links import CUT, NO_PAGE, SCRIPTED
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
+from orbweaver.model.value import value_class
 
 HOPS_MAX = 10
 ENDLESS = "endless redirect"
@@ -42,7 +42,7 @@ class LinkState(StrEnum):
     UNVERIFIED = "not verified"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Verdict:
     """Result for a URL. `url` is the URL at which its redirects end. `reason` is for counts."""
 

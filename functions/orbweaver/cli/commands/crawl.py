@@ -44,6 +44,7 @@ from orbweaver.model.errors import PortError
 from orbweaver.model.http_exchange import Failure
 from orbweaver.model.settings import workers_for
 from orbweaver.model.url import host_of
+from orbweaver.model.value import positional_value_class
 
 AWS = "aws"
 NOTHING_LACKS = (
@@ -114,7 +115,7 @@ def crawl(arguments: Namespace, around: CliContext) -> int:
         display.close()
 
 
-@dataclass(frozen=True, slots=True)
+@positional_value_class
 class CrawlCommand:
     """A requested crawl: plan, the crawl built from the plan, and context keys for its stack."""
 

@@ -11,7 +11,7 @@ import json
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from orbweaver.cli import text
 from orbweaver.cli.causes import code_of
@@ -42,6 +42,7 @@ from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.model.url import canonicalize, host_of, redacted
 from orbweaver.model.user_agent import identity_of
+from orbweaver.model.value import value_class
 from orbweaver.parsing.sniffing import is_json
 from orbweaver.politeness.robots_cache import RobotsUnreachable
 from orbweaver.politeness.robots_txt import Robots
@@ -54,7 +55,7 @@ SHOWN_CHARS_MAX = 200
 ITEMS_SHOWN_MAX = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FetchedPage:
     """The body of a page, its URL and its content type."""
 

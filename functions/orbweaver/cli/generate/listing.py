@@ -7,7 +7,6 @@ faults that the audit's checks of sitemaps find.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
 from typing import Self
@@ -18,6 +17,7 @@ from orbweaver.cli.audit.judgement import JUDGED
 from orbweaver.cli.audit.selection import AuditedRuns
 from orbweaver.cli.exit_codes import UsageError
 from orbweaver.cli.query.duckdb import Database
+from orbweaver.model.value import value_class
 
 # The schema of sitemaps.org permits 2,048 characters. Its text requires fewer.
 URL_CHARS_MAX = 2_047
@@ -69,7 +69,7 @@ class Unlisted(StrEnum):
     OVER_LIMIT = "over_limit", "more than --limit pages, and farther from the first page"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FirstPage:
     """The page that represents the site."""
 
@@ -78,7 +78,7 @@ class FirstPage:
     description: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ListedPage:
     """A page of llms.txt. Its section is a path segment, or empty."""
 

@@ -14,6 +14,8 @@ from typing import BinaryIO
 from urllib.parse import quote, urljoin
 from xml.sax.saxutils import escape
 
+from orbweaver.model.value import value_class
+
 URLS_MAX, BYTES_MAX = 50_000, 50 * 2**20
 GZIP = ".gz"
 _XMLNS = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -22,7 +24,7 @@ _END = "</{root}>\n"
 _QUOTES = {"'": "&apos;", '"': "&quot;"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SitemapFile:
     """A written file. `urls` is 0 for an index, `bytes` the size before compression."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from rich.text import Text
@@ -28,6 +28,7 @@ from orbweaver.control.progress.spending import budgets_of
 from orbweaver.control.progress.status import WORKING, View
 from orbweaver.model.crawl import Counters, State
 from orbweaver.model.outcome import Outcome
+from orbweaver.model.value import value_class
 
 # Maximum width, because longer lines are hard to read.
 COLUMNS_MAX = 140
@@ -67,7 +68,7 @@ SPAN_MS_MAX = 8_000
 EARLY = 0.75
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Block:
     """A part of the screen, in several sizes (largest first). The smallest can be dropped, too."""
 

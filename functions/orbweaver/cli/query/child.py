@@ -20,7 +20,6 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -38,6 +37,7 @@ from orbweaver.cli.query.duckdb import (
 )
 from orbweaver.cli.query.tables import Sheet
 from orbweaver.exporting.formats.csv import BYTE_ORDER_MARK, END, cell_of
+from orbweaver.model.value import value_class
 
 REFUSED, NICE = 2, 10
 # The process uses 512 MB at most: DATA_BYTES, and about 50 MB of shared code. DuckDB gets less than
@@ -76,7 +76,7 @@ class ChildTask(Protocol):
         """Write the result. Raises UsageError."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ChildQuery:
     """One query, the tables, the working folder, and the form of the result."""
 

@@ -20,7 +20,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -33,6 +32,7 @@ from orbweaver.exporting.glue_schema import DAY, sql_name, sql_text
 from orbweaver.exporting.manifest import RUN_CHARS
 from orbweaver.model.columns import LINKS, PAGES, Column, Type
 from orbweaver.model.outcome import Reason
+from orbweaver.model.value import value_class
 from orbweaver.parsing.link_rows import FOLLOWED
 
 ROWS_AT_ONCE = 100
@@ -73,7 +73,7 @@ T = TypeVar("T")
 NUMBERS = (int, float, Decimal)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QueryBounds:
     """Limits of a query on this machine: memory, temporary files, threads."""
 
@@ -86,7 +86,7 @@ class QueryBounds:
 USUAL = QueryBounds()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Answer:
     """Result of a query: names of columns, and rows, which are read on demand."""
 

@@ -6,16 +6,17 @@ They use only syntax that DuckDB and Athena (Trino) share. The first line of a f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from orbweaver.model.value import value_class
 
 FOLDER = "queries"
 SUFFIX = ".sql"
 COMMENT = "-- "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Saved:
     """A saved query: name, title and SQL."""
 

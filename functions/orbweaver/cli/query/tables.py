@@ -22,12 +22,13 @@ from orbweaver.exporting.manifest import MANIFESTS, PREFIX, File, Manifest, deco
 from orbweaver.frontier.retrying import all_of
 from orbweaver.model.columns import Column
 from orbweaver.model.ports import Files
+from orbweaver.model.value import value_class
 
 AT_ONCE = 4
 FETCH_BYTES_MAX = 10_000_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Export:
     """The manifest of an export, and the folder to which the manifest's paths are relative."""
 
@@ -35,7 +36,7 @@ class Export:
     manifest: Manifest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Piece:
     """The files of one table in one export. All have the same columns."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
@@ -20,6 +19,7 @@ from orbweaver.control.progress.hosts import HostRow
 from orbweaver.model import amounts
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.url import host_of
+from orbweaver.model.value import value_class
 
 # Minimum number of completed URLs for a forecast from the rate.
 DONE_MIN = 10
@@ -49,7 +49,7 @@ class Basis(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Forecast:
     """Remaining time (None if unknown), how it was estimated, and both as text."""
 
@@ -139,7 +139,7 @@ def _known(left: int) -> str:
     return amounts.plural(left, "known URL")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Rates:
     """Rates in completed URLs per second. `bars` are the last bars of the chart, oldest first."""
 

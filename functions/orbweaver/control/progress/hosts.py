@@ -7,7 +7,6 @@ the messages in SQS.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from orbweaver.model.outcome import Outcome
 from orbweaver.model.settings import USER_AGENT
 from orbweaver.model.url import host_of
 from orbweaver.model.user_agent import identity_of
+from orbweaver.model.value import value_class
 from orbweaver.politeness.host_schedule import FAILURES_MAX, Host, delay_of, is_down, spacing_ms
 from orbweaver.politeness.robots_txt import parse
 
@@ -46,7 +46,7 @@ class HostAvailability(StrEnum):
     DOWN = "down"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HostRow:
     """One host of a crawl. Counts are None if the host has no counters.
 
@@ -168,7 +168,7 @@ def _why(host: Host) -> str:
     return f"429 or 503 x{max(1, host.strikes)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QueuedUrl:
     """A URL without an outcome.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.control.progress.status import StatusReading
 from orbweaver.diagnostics.host_status import hosts_of
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.control.crawl_control import Control
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orbweaver.politeness.ports import Hosts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StatusReader:
     """Reads the progress of crawls. `billed` is True if using the stack or store costs money."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from orbweaver.budget.billing_units import Term, units_of
@@ -17,6 +16,7 @@ from orbweaver.model.amounts import in_dollars
 from orbweaver.model.crawl import LimitPart, spent
 from orbweaver.model.crawl_settings import WEEK_S
 from orbweaver.model.outcome import Outcome
+from orbweaver.model.value import value_class
 
 # A limit with its default value is omitted until this share of it is used.
 MENTIONED_FROM = 0.5
@@ -24,7 +24,7 @@ CENT = 0.01
 MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Budget:
     """A limit of a crawl and the amount used. `words` describes both.
 

@@ -6,7 +6,6 @@ A view contains all values that are shown: rates, forecast, hosts, limits. This 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from orbweaver.budget import prices
@@ -23,6 +22,7 @@ from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.cuts import COUNTER
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.page_record import NEEDS_RENDERING, RENDERED
+from orbweaver.model.value import value_class
 from orbweaver.politeness.host_schedule import Host
 
 WORKING = (State.RUNNING, State.STOPPING)
@@ -35,7 +35,7 @@ STALLED_MS = 60_000
 STALE_MS = 8_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StatusReading:
     """A crawl, its queue and the hosts of its seeds at one moment."""
 
@@ -53,7 +53,7 @@ class StatusReading:
     idle: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class View:
     """A reading of a crawl, and values computed from this and earlier readings.
 

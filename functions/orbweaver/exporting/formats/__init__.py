@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from orbweaver.model.columns import Table
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +87,7 @@ class TableFormat(Eraser, Protocol):
     def outcomes(self, body: bytes) -> Counter[str]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Format:
     """A file format. `module` imports and returns its module."""
 
@@ -96,7 +96,7 @@ class Format:
     module: Callable[[], Eraser]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RowFormat(Format):
     """A format that can contain the rows of any table."""
 

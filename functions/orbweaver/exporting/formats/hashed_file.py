@@ -10,11 +10,11 @@ import hashlib
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from orbweaver.model.columns import Column, Table
+from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
     from orbweaver.exporting.formats import Block
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Raw: TypeAlias = bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FinishedFile:
     """A finished file. `suffix` is the end of its final name."""
 
@@ -147,7 +147,7 @@ class ErasureFilter(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Erased:
     """Result of erasing in a file. `body` is the new file, or None if nothing changed.
 
