@@ -16,6 +16,7 @@ from orbweaver.politeness.pacer import (
     BLOCK_MS,
     LAPSES_MAX,
     LEAD_MS,
+    LOOK_FRESH_MS,
     LOOK_MS,
     HostRequests,
     Pacer,
@@ -219,6 +220,22 @@ async def test_pacer_without_delay_rereads_blocks() -> None:
     assert await pace.wait_for_slot(1) is None
     world.hosts[SITE] = Host(name=SITE, blocked_until_ms=NOW_MS + 99_000)
     assert await pace.wait_for_slot(1) == NOW_MS + 99_000
+
+
+@pytest.mark.parametrize(("failures", "reads"), [(0, 2), (1, 3)])
+async def test_requests_without_delay_share_recent_read_of_host(failures: int, reads: int) -> None:
+    """A host with failures is read for each request, because it may have recovered."""
+    world, clock, effects = World(), ManualClock(NOW_MS), list[str]()
+    world.hosts[SITE] = Host(name=SITE, failures=failures)
+
+    async def gate(effect: str, moment: Moment) -> None:
+        effects.extend([effect] * (moment is Moment.BEFORE))
+
+    requests = HostRequests(SITE, MemoryHosts(world, gate), clock)
+    for passed_ms in (0, LOOK_FRESH_MS - 1, 1):
+        clock.at_ms += passed_ms
+        assert await pacer(world, clock, delay_ms=0, requests=requests).wait_for_slot(1) is None
+    assert effects.count("hosts.look") == reads
 
 
 @pytest.mark.parametrize(("late_ms", "asked"), [(LOOK_MS, True), (LOOK_MS + 1, False)])
