@@ -30,10 +30,10 @@ UNTRIED_OUT, ALL_UNTRIED_OUT, ANSWERED_WITHIN = 1, 16, 40
 # OUT_TIMES is the usual multiple, because a kind can stop bringing new pages. SURE_TIMES applies
 # from the score SURE on. DOUBTFUL_SHARE (at least one URL) applies to scores below FRUITFUL.
 OUT_TIMES, SURE, SURE_TIMES, DOUBTFUL_SHARE = 2, 0.75, 6, 1 / 8
-# The texts of a kind's first SAMPLED_FIRST pages are compared with other texts (SAMPLED_FEW if
-# nearly all kinds are fruitful). Then one page in SAMPLED_EACH is compared, chosen by its URL. A
-# comparison costs as much CPU as the remaining work on a page.
-SAMPLED_FIRST, SAMPLED_FEW, SAMPLED_EACH = 6, 2, 128
+# The texts of a kind's first TRIED_MIN pages are compared with other texts. Then one page in
+# SAMPLED_EACH is compared, chosen by its URL. A comparison costs as much CPU as the remaining work
+# on a page.
+SAMPLED_EACH = 128
 # Links per slice of work. A link with 15 parameters takes 0.4 ms.
 SORTED_AT_ONCE = 50
 _WORD = re.compile(r"[^\W\d_]+")
@@ -56,10 +56,7 @@ class KindLearner:
 
     def wants_digest(self, url: str) -> bool:
         """Return True if the text of a page must be compared with other texts."""
-        compared = self.scores.count(url).texts
-        if self.scores.is_mostly_fruitful:
-            return compared < SAMPLED_FEW
-        if compared < SAMPLED_FIRST or self.scores.has_many_barren:
+        if self.scores.has_many_barren or self.scores.count(url).texts < TRIED_MIN:
             return True
         return text_hash(url) % SAMPLED_EACH == 0
 

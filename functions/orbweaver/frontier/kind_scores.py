@@ -245,7 +245,10 @@ class KindScores:
 
     @property
     def has_many_barren(self) -> bool:
-        """True if several kinds are mostly fruitless. Then every page's text is compared."""
+        """True if several kinds are mostly fruitless, and not nearly all kinds are fruitful.
+
+        Then every page's text is compared.
+        """
         self._look()
         return self._many_barren
 
@@ -267,7 +270,8 @@ class KindScores:
         some_barren = barren or of_all
         self._mostly_fruitful = nearly_all and (not of_all or _nearly_all(*self._of_all))
         self._all_fruitful = self._mostly_fruitful and not some_barren
-        self._many_barren = len(asked) - fruitful >= MIXED_KINDS
+        mixed = len(asked) - fruitful >= MIXED_KINDS
+        self._many_barren = mixed and not self._mostly_fruitful
         self._relevant_barren = some_barren and not self._mostly_fruitful
 
     def note(self, url: str, *, asked: int = 1, fruitful: int = 0) -> None:
