@@ -35,8 +35,8 @@ from orbweaver.model.value import value_class
 
 # Nearly all kinds are fruitful if their share is at least CALM. The share is smoothed by
 # CALM_WEIGHT imaginary kinds, half of them fruitful. The same holds if all kinds are fruitful after
-# CALM_NOTED responses. This state is updated after each CALM_EACH responses.
-CALM, CALM_WEIGHT, CALM_NOTED, CALM_EACH = 0.68, 6, 64, 8
+# CALM_NOTED responses.
+CALM, CALM_WEIGHT, CALM_NOTED = 0.68, 6, 64
 # Links are not reordered while few kinds are known: at most FEW_KINDS dissimilar kinds, and at most
 # FEW_UNTRIED links at a time of kinds with few results. More such links would mostly be requested
 # before their kinds have results.
@@ -259,7 +259,7 @@ class KindScores:
         return self._relevant_barren
 
     def _look(self) -> None:
-        if self._noted < self._counted + CALM_EACH:
+        if self._noted == self._counted:
             return
         self._counted = self._noted
         asked = [one for one in self._kinds.known.values() if one.requested]
@@ -380,7 +380,7 @@ class KindScores:
         self._shared, self._told = total, True
         self._of_all = _fruitful_in(total)
         # Update the state at the next access, including shared results.
-        self._noted, self._counted = max(self._noted, requested_in(total)), -CALM_EACH
+        self._noted, self._counted = max(self._noted, requested_in(total)), -1
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.heaviest().items():
                 key = kind_key(shape)

@@ -18,7 +18,6 @@ from orbweaver.frontier.kind_learner import (
     KindLearner,
 )
 from orbweaver.frontier.kind_scores import (
-    CALM_EACH,
     CALM_NOTED,
     KINDS_MAX,
     OPEN_MAX,
@@ -389,11 +388,11 @@ def test_calm_site_defers_no_links() -> None:
 
 def test_single_fruitful_kind_makes_site_calm() -> None:
     learner = KindLearner()
-    for n in range(CALM_NOTED + CALM_EACH):
-        assert not (n < CALM_NOTED and learner.scores.is_mostly_fruitful)
+    for n in range(CALM_NOTED):
+        assert not learner.scores.is_mostly_fruitful
         learner.learn(page(f"/d/{n}_a_b", f"T{WORDS[n]}"))
     assert learner.scores.is_mostly_fruitful
-    for n in range(CALM_EACH):
+    for n in range(8):
         learner.learn(page(f"/form?x={n}", reason=Reason.NOINDEX))
     assert not learner.scores.is_mostly_fruitful
 
@@ -441,7 +440,7 @@ def test_digests_are_wanted_while_kinds_are_few() -> None:
 
 def test_site_is_calm_only_if_all_containers_agree() -> None:
     one, other = learned(page("/a/1_a_b", "T")), KindLearner()
-    for n in range(CALM_NOTED + CALM_EACH):
+    for n in range(CALM_NOTED):
         one.learn(page(f"/d/{n}_a_b", f"T{WORDS[n]}"))
         other.learn(page(f"/form/{'abcdefgh'[n % 8]}?x={n}", reason=Reason.NOINDEX))
     before = one.scores.is_mostly_fruitful
