@@ -10,7 +10,7 @@ import re
 from collections.abc import Generator, Iterable, Sequence
 from operator import itemgetter
 
-from orbweaver.frontier.kind_count import TRIED_MIN, KindCount
+from orbweaver.frontier.kind_count import TRIED_MIN
 from orbweaver.frontier.kind_scores import FEW_UNTRIED, KindScore, KindScores
 from orbweaver.frontier.late_links import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY, Banded, band_of
 from orbweaver.frontier.seen_content import FRUIT, PAGE, text_hash
@@ -22,10 +22,9 @@ from orbweaver.model.url import host_of
 
 # Links of a kind with at least this score are claimed at once.
 FRUITFUL = 0.5
-# Limits of pending URLs (scheduled, not requested yet) for kinds with few results: per kind (each
-# response adds more knowledge than all before), and for all such kinds together. A URL without a
-# response after ANSWERED_WITHIN other responses no longer counts for the second limit.
-UNTRIED_OUT, ALL_UNTRIED_OUT, ANSWERED_WITHIN = 1, 16, 40
+# Limits for kinds with few results: pending URLs (scheduled, not requested yet) of each kind,
+# because each response adds more knowledge than all before. And the kinds with pending URLs.
+UNTRIED_OUT, ALL_UNTRIED_OUT = 1, 16
 # Limits of pending URLs for kinds with enough results, as multiples of the kind's ended URLs.
 # OUT_TIMES is the usual multiple, because a kind can stop bringing new pages. SURE_TIMES applies
 # from the score SURE on. DOUBTFUL_SHARE (at least one URL) applies to scores below FRUITFUL.
@@ -49,9 +48,6 @@ class KindLearner:
     def __init__(self) -> None:
         self.scores = KindScores()
         self.asked = 0
-        # Pending URLs of kinds with few results: the kind, its number of ended URLs once this URL
-        # has ended, and the number of responses when the URL was sent.
-        self._untried: list[tuple[KindCount, int, int]] = []
         self._met = self.scores.met
 
     def wants_digest(self, url: str) -> bool:
@@ -182,23 +178,14 @@ class KindLearner:
         """
         # The limits of similar kinds apply too.
         room = all(out < most for out, most in _outs(known))
-        return room and (known.count.has_ended_enough or self._untried_out() < ALL_UNTRIED_OUT)
-
-    def _untried_out(self) -> int:
-        self._untried = [
-            (count, ended, at)
-            for count, ended, at in self._untried
-            if count.ended < ended and self.asked < at + ANSWERED_WITHIN
-        ]
-        return len(self._untried)
+        return room and (
+            known.count.has_ended_enough or self.scores.untried_pending < ALL_UNTRIED_OUT
+        )
 
     def _let_out(self, known: KindScore, link: Target) -> None:
         """Count a link as scheduled."""
         if not self.scores.is_mostly_fruitful:
             known.count.add_scheduled()
-            if not known.count.has_ended_enough:
-                self._untried_out()  # drop URLs that are no longer pending
-                self._untried.append((known.count, known.count.ended + 1, self.asked))
         self.scores.note_sent(link.url)
 
     def note_unscheduled(self, urls: Iterable[str]) -> None:

@@ -357,6 +357,12 @@ class KindScores:
         return self._kinds.narrowed(shape)
 
     @property
+    def untried_pending(self) -> int:
+        """Number of kinds with few results and a pending URL, here or at other workers."""
+        known = self._kinds.known.values()
+        return sum(one.scheduled > one.requested and not one.has_ended_enough for one in known)
+
+    @property
     def unshared_count(self) -> int:
         """Sum of counted requests and scheduled links that are not yet in the shared table."""
         known = self._kinds.known.values()
