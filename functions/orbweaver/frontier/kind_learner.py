@@ -12,7 +12,15 @@ from operator import itemgetter
 
 from orbweaver.frontier.kind_count import TRIED_MIN
 from orbweaver.frontier.kind_scores import FEW_UNTRIED, KindScore, KindScores
-from orbweaver.frontier.late_links import DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY, Banded, band_of
+from orbweaver.frontier.late_links import (
+    DOUBTFUL,
+    FEW_OUT,
+    SURPLUS,
+    UNKNOWN,
+    UNLIKELY,
+    Banded,
+    band_of,
+)
 from orbweaver.frontier.seen_content import FRUIT, PAGE, text_hash
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -22,9 +30,6 @@ from orbweaver.model.url import host_of
 
 # Links of a kind with at least this score are claimed at once.
 FRUITFUL = 0.5
-# Limits for kinds with few results: pending URLs (scheduled, not requested yet) of each kind,
-# because each response adds more knowledge than all before. And the kinds with pending URLs.
-UNTRIED_OUT, ALL_UNTRIED_OUT = 1, 16
 # Limits of pending URLs for kinds with enough results, as multiples of the kind's ended URLs.
 # OUT_TIMES is the usual multiple, because a kind can stop bringing new pages. SURE_TIMES applies
 # from the score SURE on. DOUBTFUL_SHARE (at least one URL) applies to scores below FRUITFUL.
@@ -178,9 +183,7 @@ class KindLearner:
         """
         # The limits of similar kinds apply too.
         room = all(out < most for out, most in _outs(known))
-        return room and (
-            known.count.has_ended_enough or self.scores.untried_pending < ALL_UNTRIED_OUT
-        )
+        return room and (known.count.has_ended_enough or self.scores.untried_pending < FEW_OUT)
 
     def _let_out(self, known: KindScore, link: Target) -> None:
         """Count a link as scheduled."""
@@ -290,7 +293,7 @@ def _outs(known: KindScore) -> list[tuple[int, int]]:
 
 def _out_max(ended: int, score: float) -> int:
     if ended < TRIED_MIN:
-        return UNTRIED_OUT
+        return 1  # because each response adds more knowledge than all before
     if score < FRUITFUL:
         return max(1, int(ended * DOUBTFUL_SHARE))
     return ended * (SURE_TIMES if score >= SURE else OUT_TIMES)

@@ -11,7 +11,6 @@ import pytest
 from orbweaver.frontier import kind_scores, seen_content
 from orbweaver.frontier.kind_count import TRIED_MIN, KindCount
 from orbweaver.frontier.kind_learner import (
-    ALL_UNTRIED_OUT,
     FRUITFUL,
     SURE,
     KindLearner,
@@ -24,7 +23,14 @@ from orbweaver.frontier.kind_scores import (
     is_ordered,
     shared_counts_of,
 )
-from orbweaver.frontier.late_links import BANDS_MAX, DOUBTFUL, SURPLUS, UNKNOWN, UNLIKELY
+from orbweaver.frontier.late_links import (
+    BANDS_MAX,
+    DOUBTFUL,
+    FEW_OUT,
+    SURPLUS,
+    UNKNOWN,
+    UNLIKELY,
+)
 from orbweaver.frontier.seen_content import COMMON, SeenContent
 from orbweaver.model.crawl import Crawl, default_crawl
 from orbweaver.model.outcome import Outcome, Reason
@@ -263,8 +269,8 @@ def test_similar_kinds_found_together_count_as_one(taken: int | None) -> None:
 def test_pending_urls_of_unknown_kinds_are_limited() -> None:
     learner = KindLearner()
     paths = [f"/{word}?{word}=1" for word in WORDS[:20]]
-    late = [(UNKNOWN, path) for path in paths[ALL_UNTRIED_OUT:]]
-    assert sorted_out(learner, *paths) == (paths[:ALL_UNTRIED_OUT], late)
+    late = [(UNKNOWN, path) for path in paths[FEW_OUT:]]
+    assert sorted_out(learner, *paths) == (paths[:FEW_OUT], late)
     assert sorted_out(learner, paths[-1]) == ([], [(UNKNOWN, paths[-1])])
     learner.learn(page(paths[0], "Ant hill"))
     assert sorted_out(learner, paths[-1]) == ([paths[-1]], [])

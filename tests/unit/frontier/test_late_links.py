@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from orbweaver.frontier.late_links import (
+    FEW_OUT,
     SOON_DONE,
-    SOON_OUT,
     has_few_for_promising,
     has_few_in_flight,
     late_links_min,
@@ -41,7 +41,7 @@ def test_due_packs_by_claimed_pages_and_limit(
         (0, 1, False),
         (8, 2, True),
         (8, 3, False),
-        (64, SOON_OUT, True),
+        (64, FEW_OUT, True),
         (64, 17, False),
     ],
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orbweaver.frontier.journal import Journal, Ledger, Requeue
-from orbweaver.frontier.late_links import DOUBTFUL, SOON_OUT, UNKNOWN
+from orbweaver.frontier.late_links import DOUBTFUL, FEW_OUT, UNKNOWN
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
@@ -277,8 +277,8 @@ async def test_resend_releases_surplus_if_ledger_says_so(*, surplus: bool, relea
 @pytest.mark.parametrize(
     ("band", "out", "state", "sent"),
     [
-        (UNKNOWN, SOON_OUT, State.RUNNING, True),
-        (UNKNOWN, SOON_OUT + 1, State.RUNNING, False),
+        (UNKNOWN, FEW_OUT, State.RUNNING, True),
+        (UNKNOWN, FEW_OUT + 1, State.RUNNING, False),
         (DOUBTFUL, 2, State.RUNNING, False),
         (UNKNOWN, 2, State.STOPPING, False),
     ],
