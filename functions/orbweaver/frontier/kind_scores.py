@@ -39,12 +39,10 @@ from orbweaver.model.value import value_class
 CALM, CALM_WEIGHT, CALM_NOTED = 0.68, 6, 64
 # Links are not reordered while few kinds are known: at most FEW_KINDS dissimilar kinds, and at most
 # FEW_UNTRIED links at a time of kinds with few results. More such links would mostly be requested
-# before their kinds have results.
+# before their kinds have results. From FEW_KINDS mostly fruitless kinds on, all texts are compared.
 FEW_KINDS, FEW_UNTRIED = 2, 300
 # Each URL is counted three times: under its kind and under two wider kinds.
 LEVELS = 3
-# From this number of mostly fruitless kinds on, all texts are compared.
-MIXED_KINDS = 2
 KINDS_MAX = 200
 # Limit of cached shapes. A full cache is cleared.
 FOUND_MAX = 5_000
@@ -270,7 +268,7 @@ class KindScores:
         some_barren = barren or of_all
         self._mostly_fruitful = nearly_all and (not of_all or _nearly_all(*self._of_all))
         self._all_fruitful = self._mostly_fruitful and not some_barren
-        mixed = len(asked) - fruitful >= MIXED_KINDS
+        mixed = len(asked) - fruitful >= FEW_KINDS
         self._many_barren = mixed and not self._mostly_fruitful
         self._relevant_barren = some_barren and not self._mostly_fruitful
 
