@@ -37,7 +37,7 @@ from orbweaver.model.turns import turn_after
 from orbweaver.model.url import redacted
 from orbweaver.model.url_rules import by_window
 from orbweaver.worker.group_commit import Commits
-from orbweaver.worker.late_packs import LatePacks
+from orbweaver.worker.late_packs import LatePacks, SentTimes
 from orbweaver.worker.succession import NOWHERE, PackPlace, Succession, place_of_message
 
 if TYPE_CHECKING:
@@ -269,8 +269,8 @@ class JournalApplier:
         if not self._has_late(crawl, counters):
             return False
         dead = 0 if late_links.has_few_in_flight(counters) else await self._dead(crawl)
-        since_ms = self._clock.now_ms()
-        if await self._send_due(crawl, counters, dead):
+        known = times = await self._send_due(crawl, counters, dead)
+        if times is None:
             return True
         # Another worker has sent late packs, and each of them repeats this check when it is done.
         # But that worker may have died before it sent them. So this worker waits, and sends them
@@ -284,21 +284,22 @@ class JournalApplier:
                 await self._clock.sleep(wait_s)
                 counters = await self._crawls.counters(crawl)
                 is_last = wait_s == LATE_WAITS_S[-1]
-                if await self._send_due(crawl, counters, dead, since_ms if is_last else None):
+                times = await self._send_due(crawl, counters, dead, known if is_last else None)
+                if times is None:
                     return True
-            since_ms = self._clock.now_ms()
+            known = times
         return True
 
     async def _send_due(
-        self, crawl: Crawl, counters: Counters, dead: int, since_ms: int | None = None
-    ) -> bool:
-        """Send the late packs that are due. Return False if the caller must check again."""
+        self, crawl: Crawl, counters: Counters, dead: int, known: SentTimes | None = None
+    ) -> SentTimes | None:
+        """Send the late packs that are due. Returns what `LatePacks.send` returns."""
         if not late_links.has_few_in_flight(counters, dead) or counters.seeds_missing(crawl):
-            return True
+            return None
         due = late_links.late_packs_due(crawl, counters)
         nothing_new = crawl.stop_when_nothing_new
         band_max = late_links.NOTHING_NEW - 1 if nothing_new else late_links.BANDS_MAX
-        return await self.late_packs.send(crawl, *due, band_max, since_ms)
+        return await self.late_packs.send(crawl, *due, band_max, known)
 
     async def _dead(self, crawl: Crawl) -> int:
         """Return the number of the crawl's URLs that workers have dead-lettered.

@@ -6,6 +6,7 @@ Late packs wait in a backlog of the crawl. Their places order them by band (rank
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from orbweaver.frontier.backlog import Backlog, WaitingPack, outgoing_of
 from orbweaver.frontier.journal import OutgoingPack
@@ -19,6 +20,8 @@ from orbweaver.model.turns import slices
 from orbweaver.worker.rounds import Round
 from orbweaver.worker.succession import Succession
 
+# Places of late packs, and the times at which workers sent them, each by the worker's own clock.
+SentTimes: TypeAlias = frozenset[tuple[str, int]]
 # A late pack is not sent again within this time.
 SENT_LATE_MS = 60_000
 # The search for the first late pack of a host reads at most this number of packs.
@@ -48,36 +51,38 @@ class LatePacks:
         count: int,
         unknown: int = 0,
         band_max: int = BANDS_MAX,
-        since_ms: int | None = None,
-    ) -> bool:
-        """Send the first packs of deferred links. Return False if the caller must check again.
+        known: SentTimes | None = None,
+    ) -> SentTimes | None:
+        """Send the first packs of deferred links.
 
         Sends `count` packs with a band (rank) of at most `band_max`. Then it sends further packs,
         up to `unknown` in all, with a band of at most DOUBTFUL. It sends none if one of these was
-        sent in the last minute. With `since_ms`, it sends none if one was sent since then.
+        sent in the last minute. With `known`, an earlier result, it sends none if one was sent
+        since that result. Returns None, or the times of sending if the caller must check again.
         """
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.first_places(crawl.id, LANE, max(count, unknown))
-        if since_ms is not None:
-            sent = any(one.sent_at_ms > since_ms for one in waiting)
+        times = frozenset((one.place, one.sent_at_ms) for one in waiting if one.sent_at_ms)
+        if known is not None:  # clocks of workers differ, so times are only compared for equality
+            sent = not times <= known
         else:  # each pack that was sent checks for late packs when it is done
             sent = any(_is_recently_sent(one, now_ms) for one in waiting)
         if sent:
-            return False
+            return times
         packs: list[OutgoingPack] = []
-        done = True
+        again: SentTimes | None = None
         for at, one in enumerate(waiting):
             if band_at(one.place) > (band_max if at < count else DOUBTFUL):
                 continue
             # The time is recorded before sending, so that only one of several workers sends the
             # pack.
             if not await self._backlog.note_sent(crawl.id, LANE, one, now_ms):
-                done = False
+                again = times
                 break  # another worker is sending them
             packs.append(outgoing_of(one, self._clock.now_ms()))
         if packs:
             await self._queue.send(packs, express=crawl.express)
-        return done
+        return again
 
     async def send_to(self, crawl: Crawl, host: str, band_max: int, round_: Round) -> bool:
         """Send a host's first pack of deferred links with a band (rank) of at most `band_max`.
