@@ -19,7 +19,6 @@ from orbweaver.fetching.response_verdict import CLIENT_ERROR_MIN, REDIRECTS
 from orbweaver.model.auth import Login, PageCheck, is_reference
 from orbweaver.model.http_exchange import Headers, Response, location_of
 from orbweaver.model.url import host_of, resolved
-from orbweaver.model.url_patterns import matches
 from orbweaver.model.value import value_class
 from orbweaver.parsing.page import Page, parse
 
@@ -204,10 +203,4 @@ def asks_for_login(login: Login, url: str, response: Response) -> bool:
         return True
     location = location_of(response) if response.status in REDIRECTS else None
     target = resolved(location, url, tracking=frozenset()) if location else None
-    if target is None:
-        return False
-    if host_of(target) in login.origins:
-        return True
-    if login.lost is not None and login.lost.url is not None:
-        return matches((login.lost.url,), target)
-    return login.is_page(target)
+    return target is not None and login.is_target(target)

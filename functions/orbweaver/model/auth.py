@@ -29,6 +29,12 @@ LOGOUT = (
     r"(?:log[_-]?out|log[_-]?off|sign[_-]?out|sign[_-]?off|abmelden|ausloggen|deconnexion)"
     r"(?:$|[^a-z])"
 )
+# Matches URLs of login pages. A user who imports cookies does not name the login page.
+LOGIN_URL = (
+    r"(?i)^https?://[^/]+/(?:[^?]*[^a-z?])?"
+    r"(?:log[_-]?in|log[_-]?on|sign[_-]?in|sessions?/new|sso|authorize|anmelden|einloggen|connexion)"
+    r"(?:$|[^a-z])|[^a-z]userlogin(?:$|[^a-z])"
+)
 # Matches a password field. The form around it is the login form.
 FORM = 'input[type="password"]'
 # Parameters with the page to which a login returns, so that they differ each time.
@@ -80,6 +86,14 @@ class Login:
         named = {pair for pair in _parameters(query) if not _RETURN.search(pair[0])}
         return path == other and named <= _parameters(given)
 
+    def is_target(self, url: str) -> bool:
+        """Return True if a redirect to `url` shows that the session has ended."""
+        if host_of(url) in self.origins:
+            return True
+        if self.lost is not None and self.lost.url is not None:
+            return matches((self.lost.url,), url)
+        return self.is_page(url)
+
 
 def _parameters(query: str) -> frozenset[tuple[str, str]]:
     return frozenset(URLSearchParams(query).items())
@@ -115,6 +129,14 @@ class OriginAuth:
     def has_session(self) -> bool:
         return self.login is not None or self.cookies is not None
 
+    @property
+    def asked(self) -> Login | None:
+        """The login that responses of a lost session ask for."""
+        return _ASKED_WITH_COOKIES if self.cookies is not None else self.login
+
+
+_ASKED_WITH_COOKIES = Login(url="", lost=PageCheck(selector=FORM, url=LOGIN_URL))
+
 
 def is_reference(value: str) -> bool:
     return value.startswith(PLACES)
@@ -128,9 +150,12 @@ def auth_for(auth: tuple[OriginAuth, ...], url: str) -> OriginAuth | None:
 def login_of_page(auth: tuple[OriginAuth, ...], url: str, body: bytes) -> Login | None:
     """Return the login that a page may ask for again, or None if that is impossible."""
     found = auth_for(auth, url)
-    login = None if found is None else found.login
+    login = None if found is None else found.asked
+    if found is None or login is None:
+        return None
     # The default condition needs a password field, and most pages have none.
-    if login is None or (login.lost is None and b"password" not in body.lower()):
+    is_default = found.login is None or login.lost is None
+    if is_default and b"password" not in body.lower():
         return None
     return login
 

@@ -223,8 +223,8 @@ class Reason(StrEnum):
     )
     LOGIN = _transient(
         "login",
-        "the login at its host failed, or it asked for a login in each of four attempts; error has "
-        "the step, and orbweaver check --login tries it",
+        "the login at its host failed, or it asked for a login in each of four attempts or "
+        "despite imported cookies; error has the step, and orbweaver check --login tries it",
     )
     HOST_DOWN = _failed(
         "host_down", "its host did not answer nine times in a row, so the URL was not requested"

@@ -17,13 +17,13 @@ from weakref import WeakValueDictionary
 
 from orbweaver.fetching import response_verdict as answers
 from orbweaver.fetching.cookies_file import CookiesFileError, read_cookies
-from orbweaver.fetching.login_form import asks_for_login
+from orbweaver.fetching.login_form import UNAUTHORIZED, asks_for_login
 from orbweaver.frontier.pack_result import PageResult, Returning
-from orbweaver.model.auth import OriginAuth, auth_for, origins_for_login
+from orbweaver.model.auth import Login, OriginAuth, auth_for, origins_for_login
 from orbweaver.model.errors import Permanent
 from orbweaver.model.host_access import retries_of
 from orbweaver.model.http_exchange import Headers, Response
-from orbweaver.model.outcome import Reason
+from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.target import Target, next_attempt
 from orbweaver.model.user_agent import is_value, joined
 from orbweaver.model.value import value_class
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SESSION_LOST = "session_lost"
+COOKIES_ENDED = (
+    "it asks for a login, so the imported cookies no longer log in: export fresh cookies, then the"
+    " same command or `orbweaver retry` requests it again"
+)
 LOGINS, LOGINS_FAILED = "logins", "logins_failed"
 # A secret is read again after this time, so that a new password needs no restart.
 SECRET_MS = 120_000
@@ -141,7 +145,7 @@ class Sessions:
         auth = auth_for(crawl.auth, url)
         if auth is not None and auth.has_session:
             state = from_text(await self._hosts.session(crawl.id, auth.origin))
-            asks = auth.login is not None and asks_for_login(auth.login, url, answer)
+            asks = auth.asked is not None and asks_for_login(auth.asked, url, answer)
             if state.stage is not SessionStage.VALID or state.epoch != sent.epoch or asks:
                 return {}
         refused = await self._cookies.store(crawl.id, url, answer.cookies)
@@ -302,19 +306,21 @@ class Sessions:
     ) -> Answered | PageResult:
         """Return the response, or another attempt at its URL if the response asks for a login.
 
-        `at_ms` is the time of the request. After the last attempt, the URL fails.
+        `at_ms` is the time of the request. After the last attempt, the URL fails. Imported cookies
+        cannot be renewed, so their URLs fail at once.
         """
         auth, answer = auth_for(crawl.auth, target.url), given.answer
-        login = None if auth is None else auth.login
+        login = None if auth is None else auth.asked
         if auth is None or login is None or not isinstance(answer, Response):
             return given
-        page = given.page
-        page_asks = given.reading is not None and given.reading.lost
-        leads = page is not None and page.refresh is not None and login.is_page(page.refresh)
-        if not (page_asks or leads or asks_for_login(login, target.url, answer)):
+        if not _asks(auth, login, target.url, given, answer):
             return given
-        await self._mark_lost((crawl.id, auth.origin), at_ms)
         counts = {**given.counts, SESSION_LOST: 1}
+        if auth.cookies is not None:
+            ended = answers.End(outcome=Outcome.FAILED, reason=Reason.LOGIN, error=COOKIES_ENDED)
+            _log.info("session.lost", extra={"crawl": crawl.id, "host": auth.origin})
+            return replace_given(given, ended, counts)
+        await self._mark_lost((crawl.id, auth.origin), at_ms)
         again = answers.Retry(reason=Reason.LOGIN, error="it asked for a login again")
         end = answers.exhausted(again, target.attempt, retries_of(crawl, target.url))
         if end is not None and answer.status == login.lost_page.status:
@@ -346,6 +352,17 @@ class Sessions:
         if not self._name:
             self._name = f"{self._ports.delivery_random.getrandbits(64):016x}"
         return self._name
+
+
+def _asks(auth: OriginAuth, login: Login, url: str, given: Answered, answer: Response) -> bool:
+    if auth.cookies is not None and answer.status != UNAUTHORIZED and login.is_target(url):
+        # A page links to the login page, which has its form in a valid session, too.
+        return False
+    refresh = None if given.page is None else given.page.refresh
+    if refresh is not None and (login.is_page(refresh) or login.is_target(refresh)):
+        return True
+    page_asks = given.reading is not None and given.reading.lost
+    return page_asks or asks_for_login(login, url, answer)
 
 
 def _told(visit: HostVisit, auth: OriginAuth) -> dict[str, str]:

@@ -21,6 +21,7 @@ from orbweaver.worker.session_state import (
     from_text,
     to_text,
 )
+from orbweaver.worker.sessions import COOKIES_ENDED
 from tests.unit.stage import CRAWL, SITE, Stage, noting, outcomes, pack_of
 from tests.unit.worker.login_site import (
     FORM,
@@ -297,6 +298,27 @@ async def test_cookies_of_a_file_are_sent_to_their_host_only() -> None:
     assert sent[f"{SITE}/p/0"] == "sid=from-file; wide=from-file"
     assert sent["https://sub.example.com/a"] is None
     assert stage.counts(LOGGED_IN)["cookies.imported"] == 2
+
+
+@pytest.mark.parametrize("how", ["redirect", "inplace", "401", "refresh"])
+@pytest.mark.parametrize("lasts", [0, 7, 1_000])
+async def test_ended_session_of_cookies_fails_urls_as_login(how: str, lasts: int) -> None:
+    stage = staged()
+    site = site_of(stage)
+    site.how, site.valid["from-file"] = how, lasts
+    stage.world.secrets["secret:jar"] = "example.com\tFALSE\t/\tFALSE\t0\tsid\tfrom-file"
+    crawl = replace(LOGGED_IN, auth=(OriginAuth(origin=SITE, cookies="secret:jar"),))
+    await crawled(stage, crawl)
+    found = dict(outcomes(stage.world))
+    # Pages link to the login page. Its form is no sign of an ended session.
+    assert found.pop(f"{SITE}/login", "") == ("fetched.ok" if lasts else "")
+    failed = [url for url, ending in found.items() if ending == "failed.login"]
+    assert len(found) - len(failed) == min(lasts, PAGES)
+    assert bool(failed) == (lasts < PAGES)
+    counts = stage.counts(crawl)
+    assert (counts["logins"], counts.get("session_lost", 0)) == (1, len(failed))
+    errors = {one.error for one in stage.world.pages.values() if one.reason == "login"}
+    assert errors == ({COOKIES_ENDED} if failed else set())
 
 
 async def test_login_leads_to_no_other_origin() -> None:
