@@ -144,3 +144,22 @@ def test_check_reports_each_step_of_login(
             "logged in",
         ]
     assert not (tmp_path / STORE).exists()
+
+
+@pytest.mark.parametrize(
+    ("session", "code", "said"),
+    [
+        ("valid", 0, "logged in"),
+        ("dead", 1, "/p/0 redirects to {url}/login: the cookies do not log in"),
+    ],
+)
+def test_check_of_imported_cookies_notices_ended_session(
+    site: Members, tmp_path: Path, session: str, code: int, said: str
+) -> None:
+    site.sessions["valid"] = 1
+    row = f"127.0.0.1\tFALSE\t/\tFALSE\t0\tsid\t{session}"
+    (tmp_path / "cookies.txt").write_text(f"# Netscape HTTP Cookie File\n{row}\n")
+    lines = (f'seeds = ["{site.url}/p/0"]', f'[auth."{site.url}"]', 'cookies = "file:cookies.txt"')
+    (tmp_path / "crawl.toml").write_text("\n".join(lines))
+    done = ran(tmp_path, "check", "--login")
+    assert (done.returncode, said.format(url=site.url) in done.stdout) == (code, True), done.stdout

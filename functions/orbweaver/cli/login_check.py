@@ -23,13 +23,22 @@ from orbweaver.cli.exit_codes import FAILED, OK, UsageError
 from orbweaver.cli.session import chosen
 from orbweaver.cli.store import opened_store, store_of
 from orbweaver.fetching.cookies_file import CookiesFileError, read_cookies
-from orbweaver.model.auth import OriginAuth, problem_at_place
+from orbweaver.fetching.login_form import (
+    LoginFormError,
+    asks_for_login,
+    is_login_page,
+    page_of,
+)
+from orbweaver.fetching.response_verdict import REDIRECTS
+from orbweaver.model.auth import Login, OriginAuth, problem_at_place
 from orbweaver.model.errors import Permanent
+from orbweaver.model.http_exchange import Response, location_of
 from orbweaver.model.named_origins import origins_of
 from orbweaver.model.settings import STORE
-from orbweaver.model.url import host_of
+from orbweaver.model.url import host_of, resolved
 from orbweaver.worker.cookies import Cookies
 from orbweaver.worker.login import (
+    REDIRECTS_MAX,
     LoginAgent,
     LoginDeferredError,
     LoginRejectedError,
@@ -42,6 +51,7 @@ if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
     from orbweaver.model.ports import Secrets
 
+_EXPORT = "the cookies do not log in: export fresh cookies"
 # Longest time for one login, with the delay before each request.
 LOGIN_MS_MAX = 180_000
 
@@ -129,11 +139,28 @@ async def _refusal_of(agent: LoginAgent, task: LoginTask, steps: list[str]) -> s
         await agent.cookies.add(crawl.id, f"{auth.origin}/", found.cookies)
     own = (one for one in crawl.references if host_of(one) == auth.origin)
     url = next(own, f"{auth.origin}/")
-    answer = await agent.request(task, url, login_headers(auth, task.values))
-    steps.append(f"page fetched: {url.partition('?')[0]}, status {answer.status}")
-    if answer.status in (401, 403):
-        return f"the site refuses the login with status {answer.status}"
-    return None
+    for _ in range(REDIRECTS_MAX + 1):
+        answer = await agent.request(task, url, login_headers(auth, task.values))
+        shown = url.partition("?")[0]
+        steps.append(f"page fetched: {shown}, status {answer.status}")
+        if answer.status in (401, 403):
+            return f"the site refuses the login with status {answer.status}"
+        location = location_of(answer) if answer.status in REDIRECTS else None
+        target = resolved(location, url, tracking=frozenset()) if location else None
+        if auth.asked is not None and asks_for_login(auth.asked, url, answer):
+            return f"{shown} redirects to {(target or '').partition('?')[0]}: {_EXPORT}"
+        if target is None or host_of(target) != auth.origin:
+            return None if auth.asked is None else _why_lost(auth.asked, url, answer)
+        url = target
+    return f"there are more than {REDIRECTS_MAX} redirects"
+
+
+def _why_lost(login: Login, url: str, answer: Response) -> str | None:
+    try:
+        lost = is_login_page(login.lost_page, page_of(answer, url))
+    except LoginFormError as error:
+        return str(error)
+    return f"{url.partition('?')[0]} asks for a login: {_EXPORT}" if lost else None
 
 
 def _show(
