@@ -144,6 +144,15 @@ def test_next_run_goes_on_at_failed_page(folder: Path) -> None:
     assert numbers(folder) == [*range(SIZE)]
 
 
+def test_corrected_paging_requests_failed_page_again(folder: Path) -> None:
+    with serving(Shop(SIZE)) as site:
+        define(folder, site, "offset", FORMS["offset"].replace("$.total", "$.totall"))
+        assert crawl("--fail-above", "0") == 7
+        define(folder, site, "offset", FORMS["offset"])
+        assert crawl("--fail-above", "0") == 0
+    assert numbers(folder) == [*range(SIZE)]
+
+
 def test_repeated_cursor_ends_paging_with_count(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

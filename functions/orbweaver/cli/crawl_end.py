@@ -25,7 +25,7 @@ from orbweaver.frontier.resumption import carried, count_not_requested
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import PortError
-from orbweaver.model.outcome import SUCCESSES, Outcome
+from orbweaver.model.outcome import SUCCESSES, Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.value import value_class
 
@@ -49,6 +49,8 @@ class EndedCrawl:
     used_by: Sequence[str] = ()
     # Unfinished retries of earlier runs, if this run found nothing new.
     retries: Sequence[str] = ()
+    # Pages of APIs that do not show the next page, with the cause, and the fix.
+    paging: Sequence[str] = ()
 
 
 def conclude(
@@ -64,7 +66,8 @@ def conclude(
         code = code_without_pages(view)
     if isinstance(display, JsonDisplay):
         reasons = {} if why is None else {"why": [*why]}
-        display.put({**crawl_summary.result(view, written, code), **reasons})
+        paging = {"paging": [*ended.paging]} if ended.paging else {}
+        display.put({**crawl_summary.result(view, written, code), **reasons, **paging})
         return code
     if ended.retries:
         around.write("", *(f"nothing new: {said}" for said in ended.retries))
@@ -73,7 +76,10 @@ def conclude(
     else:
         around.write("", *crawl_summary.lines(view, written, ended.before, ended.used_by))
     if why is not None:
-        around.note(*(["nothing was fetched:", *why] if why else ["nothing was fetched"]))
+        others = [line for line in why if line not in ended.paging]
+        around.note(*(["nothing was fetched:", *others] if others else ["nothing was fetched"]))
+    if ended.paging:
+        around.note("paging of an API ended too early:", *ended.paging)
     if too_many:
         around.note(f"{failed:,} failures are above --fail-above")
     return code
@@ -127,6 +133,23 @@ async def why_no_pages(session: Session, view: View) -> list[str] | None:
         shown = [_ending(record) async for record in records]
     number = view.reading.status.counters.claimed - count_not_requested(view.total)
     return _examples(shown, number, view.crawl)
+
+
+async def paging_failures(session: Session, view: View) -> list[str]:
+    """Return pages of APIs that do not show the next page, and the fix. []: there are none."""
+    number = view.reasons(Outcome.FAILED).get(Reason.PAGING, 0)
+    if not number:
+        return []
+    shown: list[str] = []
+    records = session.control.pages(view.crawl, outcome=Outcome.FAILED)
+    async with closing(records):
+        async for record in records:
+            if record.reason is Reason.PAGING:
+                shown.append(_ending(record))
+            if len(shown) == min(number, EXAMPLES):
+                break
+    fix = "correct `paging` in [[api]]: the same command then requests the page again"
+    return [*_examples(shown, number, view.crawl), f"  {fix}"]
 
 
 async def runs_with_pages(session: Session, view: View) -> tuple[str, ...]:

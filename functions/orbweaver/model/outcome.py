@@ -95,9 +95,6 @@ class Reason(StrEnum):
         "truncated", "the body was cut at body_bytes_max, or the server sent only a part (206)"
     )
     SITEMAP = _fetched("sitemap", "a sitemap was read")
-    PAGING = _fetched(
-        "paging", "a page of an API was read, but it names the next page in an unexpected form"
-    )
     NOINDEX = _fetched("noindex", "read, and it has noindex (--noindex skip: skipped)")
     REPEATED = _fetched(
         "repeated",
@@ -152,6 +149,10 @@ class Reason(StrEnum):
     SITEMAP_INVALID = _failed("sitemap_invalid", "it was expected to be a sitemap and is not")
     JSON_INVALID = _failed(
         "json_invalid", "a rule expects JSON, and the body is not JSON, or too large or too deep"
+    )
+    PAGING = _failed(
+        "paging",
+        "a page of an API does not show the next page as `paging` describes; error has the cause",
     )
     FORBIDDEN = _failed("forbidden", "401, 403 or 407")
     HTTP_CLIENT_ERROR = _failed(

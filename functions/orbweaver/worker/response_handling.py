@@ -334,10 +334,11 @@ def _with_next_page(context: PackContext, target: Target, ended: UrlEnd, given: 
     from orbweaver.frontier.api_paging import step_of
 
     step = step_of(context.crawl, api, target, facts, given.headers, context.seen)
-    end = ended.end
     if step.problem is not None:
-        end = replace(end, reason=Reason.PAGING, error=step.problem)
-    return replace(ended, end=end, found=(*ended.found, step.found))
+        # The request after the correction adds the items and links, so each counts once.
+        end = answers.End(outcome=Outcome.FAILED, reason=Reason.PAGING, error=step.problem)
+        return UrlEnd(end=end)
+    return replace(ended, found=(*ended.found, step.found))
 
 
 def _links(read: PageReading) -> int:

@@ -219,6 +219,24 @@ def test_crawl_without_any_page_fails_with_reasons(stage: Stage) -> None:
     assert (result["exit_code"], result["why"]) == (4, [f"  {SITE}/: {NEVER}"])
 
 
+def test_failed_paging_is_shown_with_cause_and_fix(stage: Stage) -> None:
+    cause = "$.totall finds no number: None"
+    failed = Row("/v1", Outcome.FAILED, Reason.PAGING, error=cause)
+    lines = [
+        f"  {SITE}/v1: {cause}",
+        "  correct `paging` in [[api]]: the same command then requests the page again",
+    ]
+    noted = "\n".join(["paging of an API ended too early:", *lines, ""])
+    stage.site = [Row("/"), failed]
+    assert stage.run(f"crawl {SITE}") == 0
+    assert stage.noted == noted
+    stage.site = [failed]
+    assert stage.run(f"start {SITE} --name two --wait") == 7
+    assert stage.noted == f"nothing was fetched\n{noted}"
+    assert stage.run(f"start {SITE} --name three --wait --json") == 7
+    assert stage.objects()[-1]["paging"] == lines
+
+
 def test_unreachable_site_starts_nothing(stage: Stage) -> None:
     refused = Failure(reason=Reason.CONNECT, detail="connection refused")
     stage.unreached = {f"{SITE}/": refused}

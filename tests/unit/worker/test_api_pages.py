@@ -91,7 +91,7 @@ async def test_pages_follow_each_other_and_links_are_pages() -> None:
             {"refused.api_repeated": 1},
             {"": "fetched.ok", "?c=b": "fetched.ok", "?c=c": "fetched.ok"},
         ),
-        ({"/v1": page(1, following={})}, {"fetched.paging": 1}, {"": "fetched.paging"}),
+        ({"/v1": page(1, following={})}, {"failed.paging": 1, "items": 0}, {"": "failed.paging"}),
         (
             {"/v1": answer(200, b"<h1>Sorry", content_type="text/html")},
             {"failed.json_invalid": 1},

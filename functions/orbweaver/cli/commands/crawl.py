@@ -296,6 +296,7 @@ async def _crawl(
         before=running.before,
         used_by=await crawl_end.runs_with_pages(session, view),
         retries=await crawl_end.unfinished_retries(session, view),
+        paging=await crawl_end.paging_failures(session, view),
     )
     code = crawl_end.conclude(ended, arguments.fail_above, around, display)
     if arguments.refetch is not None:
@@ -460,8 +461,9 @@ def start(arguments: Namespace, around: CliContext) -> int:
                 return OK
             view = await session.watch(begun.id, display)
             why = await crawl_end.why_no_pages(session, view)
+            paging = await crawl_end.paging_failures(session, view)
             display.close()
-            ended = crawl_end.EndedCrawl(view=view, why=why)
+            ended = crawl_end.EndedCrawl(view=view, why=why, paging=paging)
             return crawl_end.conclude(ended, arguments.fail_above, around, display)
 
     return crawl_end.timed(go(), lambda: plan.id, around, display)
