@@ -34,6 +34,7 @@ from orbweaver.parsing.links import links_of
 
 CURSOR_CHARS_MAX = 1_000
 NUMBER_MAX = 2**53
+_EMPTY = "the page has no items and no links"
 # Bytes that are escaped in names and values of query parameters.
 _UNSAFE = re.compile(rb"[^-A-Za-z0-9._~\[\]:@,/]")
 
@@ -109,6 +110,8 @@ def next_url(
         return None
     try:
         reference = _reference(paging, url, facts, headers)
+        if reference is None and paging.more:
+            _raise_if_unreached(paging, facts)
         if reference is None or (paging.parameter and is_post(url)):
             return reference
         return canonicalize(reference, url, tracking=crawl.removed_parameters)
@@ -142,6 +145,23 @@ def _goes_on(paging: Paging, facts: PagingFacts) -> bool:
     raise PagingProblem(f"{paging.more} finds no boolean: {_shown(facts.more)}")
 
 
+def _raise_if_unreached(paging: Paging, facts: PagingFacts) -> None:
+    """Raise PagingProblem if `more` is true, but the page does not show the next one."""
+    match paging.by:
+        case PagingBy.LINK:
+            lacks = 'the header Link has no rel="next"'
+        case PagingBy.NEXT | PagingBy.CURSOR:
+            found = "nothing" if facts.value is None else _shown(facts.value)
+            lacks = f"{paging.path} finds {found}"
+        case PagingBy.PAGE | PagingBy.OFFSET:
+            if not facts.empty:
+                return  # the total is reached
+            lacks = _EMPTY
+        case _:
+            assert_never(paging.by)
+    raise PagingProblem(f"{paging.more} is true, but {lacks}")
+
+
 def _found_url(paging: Paging, facts: PagingFacts) -> str | None:
     # APIs mark the last page by null, false or an empty text.
     if facts.value in (None, False, ""):
@@ -164,7 +184,7 @@ def _cursor(paging: Paging, facts: PagingFacts) -> str | int | None:
 
 
 def _number(paging: Paging, url: str, facts: PagingFacts) -> int | None:
-    if facts.empty:
+    if facts.empty and not paging.total:
         return None
     first, step = paging.first_number, paging.step or 1
     written = value_of(url, paging.parameter)
@@ -180,6 +200,8 @@ def _number(paging: Paging, url: str, facts: PagingFacts) -> int | None:
         done = number - first if paging.by is PagingBy.OFFSET else (number - first) // step
         if done >= total:
             return None
+        if facts.empty:
+            raise PagingProblem(f"{paging.total} finds {total:,}, but {_EMPTY}")
     return number if number <= NUMBER_MAX else None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from orbweaver.extraction.json_document import decoded
 from orbweaver.extraction.json_path import is_linear, is_singular, values_at
-from orbweaver.model.api_source import ApiSource, PagingFacts
+from orbweaver.model.api_source import ApiSource, Paging, PagingFacts
 from orbweaver.model.cuts import counted
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.item_rules import ItemRule
@@ -93,6 +93,14 @@ def _facts(api: ApiSource, data: Any, page: Page, rules: Sequence[ItemRule]) -> 
             kind = "an object" if isinstance(value, dict) else "a list"
             return PagingFacts(problem=f"{path} finds {kind}")
         found[name] = value
-    items = (values_at(rule.each, data) for rule in rules if rule.each is not None)
-    empty = not (page.links or page.links_nofollow) and not any(items)
-    return PagingFacts(empty=empty, **found)
+    return PagingFacts(empty=_is_empty(api, data, page, rules), **found)
+
+
+def _is_empty(api: ApiSource, data: Any, page: Page, rules: Sequence[ItemRule]) -> bool:
+    """Return True if a page has no item and no link. False if no rule finds items or links."""
+    each = [rule.each for rule in rules if rule.each is not None]
+    paging = api.paging or Paging()
+    if not each and not api.links and (paging.total or paging.more):
+        return False
+    has_links = page.links or page.links_nofollow
+    return not has_links and not any(values_at(path, data) for path in each)

@@ -59,6 +59,7 @@ def following(found: PagingStep) -> str | None:
         (replace(PAGE, total="$.pages"), f"{URL}&page=2", {"total": 3}, f"{URL}&page=3"),
         (replace(PAGE, total="$.pages"), f"{URL}&page=3", {"total": "3"}, None),
         (replace(PAGE, total="$.pages", start=0), f"{URL}&page=2", {"total": 3}, None),
+        (replace(PAGE, total="$.pages"), URL, {"total": 1, "empty": True}, None),
         (replace(PAGE, parameter="page[number]"), URL, {}, f"{URL}&page[number]=2"),
         (OFFSET, URL, {}, f"{URL}&offset=10"),
         (replace(OFFSET, total="$.total"), f"{URL}&offset=10", {"total": 21}, f"{URL}&offset=20"),
@@ -116,6 +117,16 @@ def test_next_page_of_link_header(link: str, expected: str | None) -> None:
         (replace(PAGE, total="$.n"), {"total": None}, "$.n finds no number: None"),
         (replace(PAGE, total="$.n"), {"total": True}, "$.n finds no number: True"),
         (replace(LINK, more="$.m"), {"more": "yes"}, "$.m finds no boolean: 'yes'"),
+        (replace(CURSOR, more="$.m"), {"more": True}, "$.m is true, but $.next finds nothing"),
+        (
+            replace(NEXT, more="$.m"),
+            {"more": True, "value": ""},
+            "$.m is true, but $.next finds ''",
+        ),
+        (replace(LINK, more="$.m"), {"more": True}, "$.m is true, but the header Link has no rel"),
+        (replace(PAGE, more="$.m"), {"more": True, "empty": True}, "$.m is true, but the page has"),
+        (replace(PAGE, total="$.n"), {"total": 4, "empty": True}, "$.n finds 4, but the page has"),
+        (replace(OFFSET, total="$.n"), {"total": 35, "empty": True}, "$.n finds 35, but the page"),
     ],
 )
 def test_unfit_value_is_problem(paging: Paging, facts: dict[str, Any], problem: str) -> None:

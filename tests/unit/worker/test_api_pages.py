@@ -124,6 +124,24 @@ async def test_limit_of_pages_ends_paging() -> None:
     assert (await stage.crawls.counters(crawl)).total["refused.api_pages"] == 1
 
 
+@pytest.mark.parametrize(
+    ("rules", "ended"),
+    [
+        # No rule finds elements, so only the total shows the end.
+        ((), {"": "fetched.ok", "?p=2": "fetched.ok"}),
+        ((replace(RULE, each="$.wrong[*]"),), {"": "failed.paging"}),
+    ],
+)
+async def test_pages_without_elements_are_requested_up_to_total(
+    rules: tuple[ItemRule, ...], ended: dict[str, str]
+) -> None:
+    stage, by_total = Stage(), Paging(by=PagingBy.PAGE, parameter="p", total="$.pages")
+    body = answer(200, b'{"pages": 2}', content_type="application/json")
+    crawl = replace(crawl_of(by_total, links=""), items=rules)
+    await crawled(stage, crawl, {"/v1": body, "/v1?p=2": body})
+    assert outcomes(stage.world) == {f"{API}{path}": end for path, end in ended.items()}
+
+
 async def test_redirected_page_is_page_of_api() -> None:
     stage = Stage()
     moved = {"/v1": answer(301, location="/v1/"), "/v1/": page(1, following="b")}
