@@ -153,6 +153,15 @@ def test_corrected_paging_requests_failed_page_again(folder: Path) -> None:
     assert numbers(folder) == [*range(SIZE)]
 
 
+def test_next_run_goes_on_with_more_pages(folder: Path) -> None:
+    with serving(Shop(SIZE)) as site:
+        for pages, until in ((2, 20), (2, 20), (3, 30), (9, SIZE)):
+            define(folder, site, "cursor", f"{CURSOR}\npages = {pages}")
+            assert crawl() == 0
+            assert numbers(folder) == [*range(until)]
+        assert len(site.log) == 5  # with robots.txt
+
+
 def test_repeated_cursor_ends_paging_with_count(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

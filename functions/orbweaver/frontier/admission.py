@@ -114,8 +114,10 @@ def admit_left_out(crawl: Crawl, target: Target, bounds: Bounds = DEFAULT_BOUNDS
     if target.kind is TargetKind.SITEMAP:
         return replace(target, attempt=1, failed=None, prior=None, first=0, counted=False)
     if target.page > 1:
-        fresh = replace(target, attempt=1, failed=None, prior=None, counted=False)
-        return fresh if api_of(crawl.apis, target.api) is not None else None
+        api = api_of(crawl.apis, target.api)
+        if api is None or target.page > api.pages_max:
+            return None
+        return replace(target, attempt=1, failed=None, prior=None, counted=False)
     admitted: Target | Refusal = Refusal.SCOPE
     if target.referrer is None:
         admitted = admit_seed(crawl, target.url) if not target.bound else Refusal.SCOPE

@@ -74,7 +74,7 @@ def step_of(
         return PagingStep(problem=str(error))
     if url is None:
         return PagingStep()
-    if (refusal := _refusal(crawl, api, target, url, seen)) is not None:
+    if (refusal := _refusal(crawl, target, url, seen)) is not None:
         return PagingStep(found=FoundLinks(refused=((refusal, 1, (url,)),)))
     following = Target(
         url=url,
@@ -86,14 +86,15 @@ def step_of(
         page=target.page + 1,
     )
     following = apply_rule(following, combined_rule(crawl.rules, url))
+    if target.page >= api.pages_max:
+        refused = ((Refusal.API_PAGES, 1, (url,)),)
+        return PagingStep(found=FoundLinks(refused=refused, left=(following,)))
     return PagingStep(found=FoundLinks(admitted=(following,)))
 
 
-def _refusal(crawl: Crawl, api: ApiSource, target: Target, url: str, seen: Seen) -> Refusal | None:
+def _refusal(crawl: Crawl, target: Target, url: str, seen: Seen) -> Refusal | None:
     if url == target.url or url in seen((url,)):
         return Refusal.API_REPEATED
-    if target.page >= api.pages_max:
-        return Refusal.API_PAGES
     # A page must not lead the crawl, and the secrets of its API, to another origin.
     if host_of(url) != host_of(target.url):
         return Refusal.SCOPE

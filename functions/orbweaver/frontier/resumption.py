@@ -166,12 +166,19 @@ def _left_out(crawl: Crawl, runs: Sequence[Crawl], totals: Mapping[str, Counts])
         return True
     all_of_them = [totals[run.id] for run in runs]
     deeper = crawl.depth_max > newest.depth_max or crawl.rules != newest.rules
-    if deeper and _refused(all_of_them, Refusal.DEPTH):
-        return True
-    if crawl.scope is not newest.scope and _refused(all_of_them, Refusal.SCOPE):
-        return True
     patterns = (crawl.include, crawl.exclude) != (newest.include, newest.exclude)
-    return patterns and _refused(all_of_them, Refusal.INCLUDE, Refusal.EXCLUDE)
+    lifted = (
+        (deeper, (Refusal.DEPTH,)),
+        (crawl.scope is not newest.scope, (Refusal.SCOPE,)),
+        (_has_more_api_pages(crawl, newest), (Refusal.API_PAGES,)),
+        (patterns, (Refusal.INCLUDE, Refusal.EXCLUDE)),
+    )
+    return any(differs and _refused(all_of_them, *reasons) for differs, reasons in lifted)
+
+
+def _has_more_api_pages(crawl: Crawl, newest: Crawl) -> bool:
+    limits = {api.url: api.pages_max for api in newest.apis}
+    return any(api.pages_max > limits.get(api.url, api.pages_max) for api in crawl.apis)
 
 
 def _refused(totals: Iterable[Counts], *reasons: Refusal) -> bool:

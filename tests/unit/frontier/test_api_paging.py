@@ -151,6 +151,7 @@ def test_page_is_refused_with_count(url: str, page: int, value: str, refusal: Re
     seen = frozenset({f"{URL}&cursor=seen"}).intersection
     found = step_of(crawl, api, target, PagingFacts(value=value), {}, seen).found
     assert [(why, count) for why, count, _ in found.refused] == [(refusal, 1)]
+    assert [one.page for one in found.left] == [4] * (refusal is Refusal.API_PAGES)
     assert not found.admitted
 
 

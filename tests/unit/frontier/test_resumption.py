@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from orbweaver.frontier.messages import child_id, seeds_of
 from orbweaver.frontier.resumption import resumed, roots_of, runs_to_continue, same_crawl
+from orbweaver.model.api_source import ApiSource
 from orbweaver.model.crawl import DAY_S, Counters, CounterShard, Counts, Crawl, State, Stop
 from orbweaver.model.crawl_settings import Scope
 
@@ -106,6 +107,9 @@ def test_run_with_expired_journals_is_not_continued() -> None:
         assert gone_on(crawl, (run, LIMITED)).resumes == expected
 
 
+API = ApiSource(url="https://a.example/v1", pages_max=3)
+
+
 @pytest.mark.parametrize(
     ("options", "refused", "goes_on"),
     [
@@ -117,12 +121,14 @@ def test_run_with_expired_journals_is_not_continued() -> None:
         ({"include": ("/a",)}, "refused.include", True),
         ({"exclude": ("/b",)}, "refused.exclude", True),
         ({"include": ("/a",)}, "refused.depth", False),
+        ({"apis": (replace(API, pages_max=4),)}, "refused.api_pages", True),
+        ({"apis": (replace(API, pages_max=2),)}, "refused.api_pages", False),
     ],
 )
 def test_finished_run_is_continued_only_if_it_refused_links(
     options: dict[str, Any], refused: str, *, goes_on: bool
 ) -> None:
-    run = replace(FIRST, stop=Stop.FINISHED)
+    run = replace(FIRST, stop=Stop.FINISHED, apis=(API,))
     crawl = gone_on(replace(CRAWL, **options), (run, {"claimed": 9, "fetched": 9, refused: 3}))
     assert bool(crawl.resumes) is goes_on
 
