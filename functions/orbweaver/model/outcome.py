@@ -152,7 +152,7 @@ class Reason(StrEnum):
     )
     PAGING = _failed(
         "paging",
-        "a page of an API does not show the next page as `paging` describes; error has the cause",
+        "a page of an API does not show the next page as paging describes; error has the cause",
     )
     FORBIDDEN = _failed("forbidden", "401, 403 or 407")
     HTTP_CLIENT_ERROR = _failed(
