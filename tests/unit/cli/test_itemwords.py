@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.cli.commands.init_check import item_rules
+from orbweaver.cli.commands.init_check import api_words, item_rules
 from orbweaver.cli.live import lines
+from orbweaver.model.api_source import ApiSource
 from orbweaver.model.item_rules import Field, ItemRule, ValueKind, ValueSource
 from tests.unit.cli.views import CRAWL, view_of
 
@@ -56,3 +57,9 @@ def test_crawl_without_rules_has_no_lines() -> None:
 )
 def test_items_are_counted_with_share_of_invalid_ones(total: dict[str, int], said: str) -> None:
     assert lines.items(view_of(total)) == said
+
+
+def test_post_without_body_is_shown_with_one_colon() -> None:
+    url = "https://a.example/v1#POST-form:"
+    words = dict(api_words(replace(CRAWL, apis=(ApiSource(url=url),))))
+    assert words["api"] == f"{url} one page, up to 1,000 pages"

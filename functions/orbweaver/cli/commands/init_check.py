@@ -291,7 +291,7 @@ def _begins(crawl: Crawl, plan: CrawlSpec, own: tuple[str, ...]) -> Iterator[tup
 def api_words(crawl: Crawl) -> Iterator[tuple[str, str]]:
     for api in crawl.apis:
         pages = f"up to {text.plural(api.pages_max, 'page')}"
-        yield "api", f"{text.cut(api.url, 200)}: {paging_words(api)}, {pages}"
+        yield "api", f"{text.cut(api.url, 200).removesuffix(':')}: {paging_words(api)}, {pages}"
         if api.links:
             yield "api", f"follows the links at {api.links}"
         if not rules_about(crawl.items, api.url, json=True):
