@@ -25,7 +25,7 @@ from orbweaver.model.crawl_rules import problems_of as problems_of_rules
 from orbweaver.model.crawl_settings import ORDERED_PAGES_MAX, Bodies, CrawlSettings, HostAccess
 from orbweaver.model.http_exchange import HostHeaders
 from orbweaver.model.render_rules import problems_of as problems_of_rendering
-from orbweaver.model.request_url import canonical_seed
+from orbweaver.model.request_url import canonical_seed, problem_of_line
 from orbweaver.model.url import TRACKING_PARAMETERS, host_of, redacted
 from orbweaver.model.url_patterns import first_match, matches, problems_between
 from orbweaver.model.url_patterns import problems_of as problems_of_patterns
@@ -405,6 +405,8 @@ def problem_of(reference: str, tracking: tuple[str, ...] | None = None) -> str |
             fix = "leave it out, and give --header 'Authorization: …' or identity.headers instead"
             return f"{redacted(reference)!r} names a user, who is not sent: {fix}"
     except ValueError as error:
+        if reference.startswith("{"):
+            return f"{redacted(reference)!r} cannot be crawled: {problem_of_line(reference)}"
         suggestion = suggest_url(reference)
         hint = f"; did you mean {suggestion}?" if suggestion else ""
         return f"{redacted(reference)!r} cannot be crawled: {error}{hint}"

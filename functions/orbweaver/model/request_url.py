@@ -20,6 +20,7 @@ from orbweaver.model.value import positional_value_class
 MARK = "#POST-"
 # Limit of a body as the URL spells it.
 BODY_CHARS_MAX = 2_048
+_LINE_KEYS = ("url", "method", "json", "form")
 # A URL must not contain these bytes in its fragment, or they would end its path for some readers.
 _UNSAFE = re.compile(rb"[^-A-Za-z0-9._~{}\[\]:,@]")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -130,6 +131,18 @@ def seed_of_line(line: str) -> str:
     except (ValueError, RecursionError):
         pass
     return line
+
+
+def problem_of_line(line: str) -> str:
+    """Return why `seed_of_line` reads no request from a line that begins with `{`."""
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError):
+        return "it is not JSON"
+    unknown = [key for key in given if key not in _LINE_KEYS]
+    if unknown:
+        return f"unknown key {unknown[0]!r}: give {', '.join(_LINE_KEYS)}"
+    return "it is no request: give url, and json or form for a POST"
 
 
 def form_body(form: dict[str, Any]) -> PostBody:

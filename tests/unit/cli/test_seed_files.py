@@ -65,6 +65,8 @@ def test_crawl_begins_at_urls_of_list(
         ("a.csv", f"1,{A}\n2,x\n", "--column 2", ["line 2: 'x' cannot be crawled"]),
         ("a.csv", f"id,link\n1,{A}\n", "", ["a.csv has no column 'url'", "one of id, link"]),
         ("a.txt", f"id,link\n1,{A}\n", "--column x", ["a.txt has no column 'x'"]),
+        ("a.txt", f'{{"url": "{A}", "metod": "POST"}}', "", ["unknown key 'metod': give url, "]),
+        ("a.txt", '{"url"', "", ["cannot be crawled: it is not JSON"]),
         ("a.txt", "x\n" * 25, "", ["line 20: 'x'", "5 more lines cannot be crawled"]),
         ("a.txt", "", "", ["there is no seed: give at least one URL"]),
         ("a.txt", "\x1f\udc8bx", "", ["a.txt is not a whole gzip file"]),
