@@ -416,3 +416,13 @@ def problem_of(reference: str, tracking: tuple[str, ...] | None = None) -> str |
 def _canonical_of(reference: str, tracking: tuple[str, ...] | None) -> str:
     stripped = TRACKING_PARAMETERS if tracking is None else frozenset(tracking)
     return canonical_seed(reference, tracking=stripped)
+
+
+def unused_logins(crawl: Crawl) -> tuple[str, ...]:
+    """Return a warning for each login at whose origin the crawl requests no URL."""
+    if not crawl.auth:
+        return ()
+    from orbweaver.frontier.admission import logins_outside
+
+    why = "no seed, sitemap or scope is at this origin, so the crawl does not log in there"
+    return tuple(f"auth: {origin}: {why}" for origin in logins_outside(crawl))

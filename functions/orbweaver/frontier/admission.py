@@ -47,6 +47,20 @@ def in_scope(crawl: Crawl, url: str, page_url: str, root: str | None = None) -> 
     return crawl.scope is Scope.DOMAIN and same_site(url, page_url)
 
 
+def logins_outside(crawl: Crawl) -> tuple[str, ...]:
+    """Return the origins of logins at which no seed, sitemap, API or scope is."""
+    begins = (*crawl.references, *crawl.scope_urls, *(api.url for api in crawl.apis))
+    # A site often redirects its http URLs to https.
+    begins += tuple(f"https{url[4:]}" for url in begins if url.startswith("http:"))
+    return tuple(
+        one.origin
+        for one in crawl.auth
+        if not any(
+            host_of(url) == one.origin or in_scope(crawl, f"{one.origin}/", url) for url in begins
+        )
+    )
+
+
 def scope_prefixes(crawl: Crawl, page_url: str, root: str | None = None) -> tuple[str, ...]:
     """Return prefixes of URLs that are in the scope as links on a page. Others can be, too."""
     match crawl.scope:

@@ -188,6 +188,29 @@ def test_check_notes_duplicate_seeds_and_http_webhooks(stage: Stage) -> None:
     assert "over http: only a stack on this machine accepts the crawl" in stage.said
 
 
+@pytest.mark.parametrize(
+    ("seed", "scope", "warned"),
+    [
+        ("https://www.example.org/", "host", True),
+        ("https://www.example.org/", "prefix", True),
+        ("https://example.org/docs/", "prefix", False),
+        ("http://example.org/", "host", False),
+        ("https://www.example.org/", "domain", False),
+        ("https://other.example/", "any", False),
+    ],
+)
+def test_login_at_unrequested_origin_is_warned_about(
+    stage: Stage, seed: str, scope: str, *, warned: bool
+) -> None:
+    auth = '[auth."https://example.org"]\nbearer = "secret:the/logins/a"\n'
+    put(stage, f'seeds = ["{seed}"]\nscope.links = "{scope}"\n{auth}')
+    said = "auth: https://example.org: no seed, sitemap or scope is at this origin"
+    assert stage.run("check") == 0
+    assert (said in stage.said) == warned
+    assert stage.run("start --config crawl.toml") == 0
+    assert (f"warning: {said}" in stage.noted) == warned
+
+
 def test_check_refuses_schedule_without_future_times(stage: Stage) -> None:
     put(stage, f'seeds = ["{SITE}/"]\n[schedule]\ncron = "0 3 * * ? 2020-2024"\n')
     assert stage.run("check") == 2

@@ -35,7 +35,7 @@ from orbweaver.cli.trust_files import check_files, check_stack_has_files
 from orbweaver.control.continuation import Continue, Refuse, Replace, Start
 from orbweaver.control.crawl_control import with_unused_id
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
-from orbweaver.control.spec_checks import crawl_of, keyed
+from orbweaver.control.spec_checks import crawl_of, keyed, unused_logins
 from orbweaver.fetching.proxy_config import DIRECT, ProxyConfig
 from orbweaver.frontier.refetch import MISSING
 from orbweaver.model.crawl import Crawl, State, first_hosts
@@ -359,6 +359,8 @@ def _value(value: object) -> str:
 async def _started(session: Session, plan: CrawlSpec, say: Callable[[str], None]) -> Crawl:
     """Start a crawl and report which earlier runs it continues."""
     begun = await session.control.start(plan)
+    for words in unused_logins(begun):
+        say(f"warning: {words}")
     await _say_continued(session, begun, say)
     return begun
 

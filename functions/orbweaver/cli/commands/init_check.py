@@ -31,7 +31,7 @@ from orbweaver.control.definition_keys import PATHS
 from orbweaver.control.definition_lines import document_in as toml_in
 from orbweaver.control.definition_lines import line_of, lines_of_keys
 from orbweaver.control.schedule import recurrence_in, when_typed, window_warning
-from orbweaver.control.spec_checks import crawl_of, problems_of
+from orbweaver.control.spec_checks import crawl_of, problems_of, unused_logins
 from orbweaver.control.webhook import shown
 from orbweaver.diagnostics.rule_texts import (
     never_requested_reason,
@@ -441,6 +441,7 @@ def _logs_in(crawl: Crawl) -> Iterator[tuple[str, str]]:
         yield "logs in", f"at {one.origin}: {_HOW[one.kind]}"
         if one.origin.startswith("http:") and non_public_origin_of(f"{one.origin}/") is None:
             yield "warning", f"{one.origin} gets the login without encryption: give https"
+    yield from (("warning", words) for words in unused_logins(crawl))
 
 
 def _some(items: tuple[str, ...]) -> str:
