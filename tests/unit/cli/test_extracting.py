@@ -203,6 +203,14 @@ def test_definition_without_items_is_refused(stage: Stage) -> None:
     assert "crawl.toml has no item rules: add [[items]]" in stage.noted
 
 
+@pytest.mark.parametrize("line", ["extract", "scrape --items crawl.toml"])
+def test_definition_with_login_of_url_is_refused(stage: Stage, line: str) -> None:
+    auth = '[auth."https://example.com"]\nbearer = "env:TOKEN"\n'
+    (stage.folder / "crawl.toml").write_text(f"{DEFINITION}\n{auth}")
+    assert stage.run(f"{line} https://example.com/a") == 2
+    assert "does not log in at https://example.com: crawl, or save the page" in stage.noted
+
+
 def test_page_over_budget_has_invalid_item_with_reason(stage: Stage) -> None:
     """The command reads a page with the limits of a crawl."""
     formats = "".join(f"<p><font x={at}>" for at in range(1_000))

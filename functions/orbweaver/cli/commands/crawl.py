@@ -38,6 +38,7 @@ from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.spec_checks import crawl_of, keyed, unused_logins
 from orbweaver.fetching.proxy_config import DIRECT, ProxyConfig
 from orbweaver.frontier.refetch import MISSING
+from orbweaver.model.auth import auth_for
 from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.errors import PortError
@@ -75,6 +76,13 @@ def checked(plan: CrawlSpec, around: CliContext) -> Crawl:
         raise UsageError(f"{OPTIONS.get(error.field, error.field)}: {error}") from error
     check_files(plan, OPTIONS)
     return crawl
+
+
+def check_needs_no_login(crawl: Crawl, url: str, command: str) -> None:
+    """Raise UsageError if a definition has a login for a URL. Only crawls log in."""
+    if auth_for(crawl.auth, url) is not None:
+        fix = "crawl, or save the page and give the file to `orbweaver extract`"
+        raise UsageError(f"{command} does not log in at {host_of(url)}: {fix}")
 
 
 # --- crawl --------------------------------------------------------------------------------------

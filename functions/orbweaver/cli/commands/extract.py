@@ -16,7 +16,7 @@ from dataclasses import asdict
 from orbweaver.cli import text
 from orbweaver.cli.causes import code_of
 from orbweaver.cli.command import answer, command, json_option, option
-from orbweaver.cli.commands.crawl import checked
+from orbweaver.cli.commands.crawl import check_needs_no_login, checked
 from orbweaver.cli.commands.custom import EXTRACTOR_HELP, module_of
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.commands.robots_url import canonical
@@ -127,8 +127,9 @@ async def _got(arguments: Namespace, around: CliContext, crawl: Crawl) -> Fetche
     if "://" in what:
         if arguments.url:
             raise UsageError("--url is the address of a file: omit it, or give a file")
+        url = canonical(what)
+        check_needs_no_login(crawl, url, "extract")
         async with around.web() as fetcher:
-            url = canonical(what)
             api = api_at(crawl.apis, url)
             # The address of a POST request means the API's first page.
             url = api.url if api is not None and is_post(api.url) and not is_post(url) else url

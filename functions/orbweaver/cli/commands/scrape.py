@@ -20,7 +20,7 @@ from orbweaver.app.wiring import previewing
 from orbweaver.cli import text
 from orbweaver.cli.causes import code_of
 from orbweaver.cli.command import command, exclusive_options, option, store_option
-from orbweaver.cli.commands.crawl import checked
+from orbweaver.cli.commands.crawl import check_needs_no_login, checked
 from orbweaver.cli.commands.init_check import plan_in
 from orbweaver.cli.commands.robots_url import canonical
 from orbweaver.cli.context import CliContext
@@ -63,6 +63,7 @@ def _crawl_of(arguments: Namespace, around: CliContext) -> Crawl:
     plan = CrawlSpec() if arguments.items is None else plan_in(arguments.items, around)
     plan = replace(plan, **{**given(arguments), "seeds": (url,), "sitemap_urls": (), "texts": True})
     crawl = checked(plan, around)
+    check_needs_no_login(crawl, url, "scrape")
     if arguments.items is not None and not crawl.items:
         fix = "add [[items]] (docs/extraction.md)"
         raise UsageError(f"{arguments.items} has no item rules: {fix}")
