@@ -42,6 +42,7 @@ from orbweaver.adapters.sqlite.messages import QueueName, Sharing
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.adapters.sqlite.receiving import deliveries_of
 from orbweaver.adapters.sqlite.store import StoreUnusable
+from orbweaver.app.proxy_guard import ProxyGuard
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.wiring import keep_made, worker_of
 from orbweaver.fetching.proxy_config import DIRECT, ProxyConfig, config_in
@@ -133,6 +134,7 @@ class StoreRunner:
         self._ports = ports
         self._processes = processes
         self._worker = worker_of(ports, ports.underway)
+        self._guard = ProxyGuard(ports)
         self._batches = 0
         # Time limit of requests in progress after the block of `running` ends.
         self.patience_s = END_S
@@ -217,6 +219,11 @@ class StoreRunner:
             self._paced -= len(taken)
 
     async def _process(self, inbox: SqliteInbox, taken: Sequence[ReceivedMessage]) -> None:
+        try:
+            await self._guard.check(one.group for one in taken)
+        except PortError:  # unknown whether direct requests are permitted
+            await inbox.settle(taken, {one.id for one in taken}, RETRY_S)
+            raise
         until_ms = self._ports.clock.now_ms() + round(BATCH_S * 1000)
         self._batches += 1
         try:

@@ -18,7 +18,7 @@ from orbweaver.cli.stack import (
 )
 from orbweaver.cli.store import StorePlace, opened_store, store_of, worker_pids
 from orbweaver.model.crawl import Crawl, State
-from orbweaver.model.errors import NOTHING, Conflict, PortError, Transient
+from orbweaver.model.errors import NOTHING, Conflict, ControlError, PortError, Transient
 from orbweaver.model.value import value_class
 
 if TYPE_CHECKING:
@@ -95,6 +95,11 @@ class Session:
                 await self.ports.clock.sleep(tick_s)
                 if view is not None:
                     display.show(self._aged(view))
+
+    async def check_proxies(self, run: Crawl) -> None:
+        """Raise ControlError if the workers of a store lack the proxies of `run`."""
+        if isinstance(self.place, StorePlace) and (why := await self.place.lacking_proxies(run)):
+            raise ControlError(why)
 
     async def _let_worker_begin(self) -> None:
         """Wait before the first reading, which would delay the first request of this process."""

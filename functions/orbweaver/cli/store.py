@@ -159,6 +159,19 @@ class StorePlace:
     async def idle_workers(self, crawl: Crawl | None = None) -> str | None:
         return no_workers(crawl) if self.idle else None
 
+    async def lacking_proxies(self, run: Crawl) -> str:
+        """Return why the workers of the store must not request `run`, or ""."""
+        from orbweaver.adapters.sqlite.processes import StoreProcesses
+        from orbweaver.app.proxy_guard import lacking_proxies
+        from orbweaver.fetching.proxy_config import DIRECT
+
+        if self.works:
+            return await lacking_proxies(self.ports, run, self.ports.proxies)
+        marks = StoreProcesses(self.ports.folder).marks()
+        # All processes of a store have the same proxies, and "" is the mark of none.
+        is_direct = bool(marks) and not any(marks.values())
+        return await lacking_proxies(self.ports, run, DIRECT) if is_direct else ""
+
     def reclaimed(self) -> bool:
         """Release the messages of killed processes. Return True if no process has workers."""
         from orbweaver.adapters.sqlite.processes import StoreProcesses

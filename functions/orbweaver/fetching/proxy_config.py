@@ -48,6 +48,12 @@ class ProxyConfig:
         return bool(self.urls or self.file or self.secret)
 
     @property
+    def schemes(self) -> frozenset[str]:
+        """The schemes of URLs that have proxies."""
+        own = {"http": self.http, "https": self.https}
+        return frozenset(own if self.is_listed else filter(own.get, own))
+
+    @property
     def mark(self) -> str:
         """A digest of the proxies, without credentials. Empty if there are none."""
         urls = (*self.urls, *filter(None, (self.http, self.https)))

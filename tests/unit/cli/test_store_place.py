@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,22 @@ async def test_store_without_permission_is_reported(open_folder: Path) -> None:
             async with opened_store(folder, {}):
                 pass
     assert not is_store(open_folder)
+
+
+@pytest.mark.parametrize(("mark", "refused"), [(None, False), ("", True), ("digest", False)])
+async def test_crawl_with_proxies_is_refused_while_workers_have_none(
+    tmp_path: Path, mark: str | None, refused: bool
+) -> None:
+    """`resume` and `retry` do not know the proxies of a later worker."""
+    ports = StorePorts(Settings(), tmp_path)
+    with ports.ending, ExitStack() as others:
+        begun = await store_session(ports).control.start(CrawlSpec(seeds=("https://a.example/",)))
+        await ports.crawls.note_proxied(begun.id, {"https"})
+        if mark is not None:
+            others.enter_context(StoreProcesses(tmp_path).taking_part(mark))
+        place = StorePlace(ports=ports)
+        assert bool(await place.lacking_proxies(begun)) is refused
+        assert await replace(place, works=True).lacking_proxies(begun)
 
 
 @pytest.mark.parametrize("ended", [False, True])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # Cache of decoded crawls with many seeds: minimum length of their JSON, and number of crawls. A
 # live screen reads its crawl every 0.2 s.
 LONG_CHARS, LONG_KEPT = 100_000, 2
+# Field of the row that is not part of a crawl: a stack has the same proxies for all crawls.
+_PROXIED_SCHEMES = "proxied_schemes"
 LIVE = (State.RUNNING, State.PAUSED)
 
 
@@ -131,6 +133,20 @@ class SqliteCrawls:
                 kept_s = crawl.deletable_s(self._kept_s)
                 db.execute("UPDATE crawls SET expires = ? WHERE id = ?", (kept_s, crawl.id))
         return done
+
+    async def note_proxied(self, crawl_id: str, schemes: Collection[str]) -> None:
+        """Record that workers request URLs of these schemes through proxies."""
+        with self._store.writing() as db:
+            fields = read_fields(db, crawl_id)
+            if fields is not None:
+                write_fields(db, crawl_id, fields, {_PROXIED_SCHEMES: sorted(schemes)})
+
+    async def proxied_schemes(self, crawl_id: str) -> frozenset[str]:
+        """Return the schemes of URLs that workers requested through proxies."""
+        row = self._store.row("SELECT fields FROM crawls WHERE id = ?", (crawl_id,))
+        return (
+            frozenset() if row is None else frozenset(json.loads(row[0]).get(_PROXIED_SCHEMES, ()))
+        )
 
     async def keep_samples(self, crawl: Crawl, samples: Mapping[str, Sequence[str]]) -> None:
         expires = crawl.deletable_s(self._kept_s)

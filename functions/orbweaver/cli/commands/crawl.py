@@ -321,6 +321,8 @@ async def _note_left(session: Session, plan: CrawlSpec, around: CliContext) -> N
 async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
     """Start a crawl, or continue the unfinished run that has the same seeds."""
     decision = await session.control.decide(plan, busy=session.place.busy)
+    if isinstance(decision, Continue | Replace) and plan.proxied:
+        await session.check_proxies(decision.run)
     match decision:
         case Start(beside=beside):
             for run in beside:
