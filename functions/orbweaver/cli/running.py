@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import io
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orbweaver.adapters.local.logs import FORMAT, LEVEL
+from orbweaver.adapters.local.logs import FORMAT, FORMATS, LEVEL, LEVELS
 from orbweaver.cli import exit_codes
 from orbweaver.cli.commands import load
 from orbweaver.cli.exit_codes import PageError, UsageError, WriteError
+from orbweaver.cli.option_types import one_of
 from orbweaver.cli.stack import StackUnreachable
 from orbweaver.model.errors import ControlError, PortError, StoredNewer, StoreError
 from orbweaver.model.settings import SettingsError
@@ -54,13 +57,27 @@ def run_command(arguments: Namespace, around: CliContext) -> int:
 def _with_logs(arguments: Namespace, around: CliContext) -> CliContext:
     """Begin to write log events. Return `around` with the variables for worker processes."""
     level, form = (getattr(arguments, name, None) for name in ("log_level", "log_format"))
-    given = {LEVEL: level, FORMAT: form}
-    own = {name: value for name, value in given.items() if value is not None}
+    given = (LEVEL, level, LEVELS), (FORMAT, form, FORMATS)
+    own = {
+        name: _log_setting(name, around.environment[name], words) if value is None else value
+        for name, value, words in given
+        if value is not None or name in around.environment
+    }
     if own:
         around = replace(around, environment={**around.environment, **own})
     if around.start_logging is not None:
         around.start_logging(around.environment)
     return around
+
+
+def _log_setting(variable: str, text: str, words: Sequence[str]) -> str:
+    """Return the value of a variable. An empty one is the default. Raises UsageError."""
+    if not text:
+        return "warning" if variable == LEVEL else "text"
+    try:
+        return one_of(words)(text.lower())
+    except ArgumentTypeError as error:
+        raise UsageError(f"{variable}: {error}") from None
 
 
 def _lacking(error: ModuleNotFoundError) -> str:

@@ -82,6 +82,24 @@ def test_quiet_at_other_command_names_commands_with_the_option(stage: Stage) -> 
 
 
 @pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("ORBWEAVER_LOG_LEVEL", "inf", "ORBWEAVER_LOG_LEVEL: 'inf' is invalid: did you mean info?"),
+        ("ORBWEAVER_LOG_LEVEL", "WARN", "ORBWEAVER_LOG_LEVEL: 'warn' is invalid"),
+        ("ORBWEAVER_LOG_LEVEL", "", "there is no none.toml"),
+        ("ORBWEAVER_LOG_FORMAT", "jsn", "ORBWEAVER_LOG_FORMAT: 'jsn' is invalid"),
+        ("ORBWEAVER_LOG_FORMAT", "", "there is no none.toml"),
+    ],
+)
+def test_log_variable_is_checked_like_its_option(
+    variable: str, value: str, said: str, stage: Stage
+) -> None:
+    stage.environment = {variable: value}
+    assert stage.run("check none.toml") == 2
+    assert said in stage.noted
+
+
+@pytest.mark.parametrize(
     ("environment", "lines"),
     [
         ({}, 1),
