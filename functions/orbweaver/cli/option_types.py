@@ -54,18 +54,18 @@ day = _reader(check_day)
 formats = _reader(formats_in)
 
 
-def count(text: str) -> int:
+def count(text: str, least: int = 0) -> int:
     """Parse a whole number with optional thousands separators (1_000, 1,000)."""
     plain = re.sub(r"(?<=\d)[_,](?=\d{3})", "", text.strip())
-    if not re.fullmatch(r"[0-9]{1,12}", plain):
+    if not re.fullmatch(r"-?[0-9]{1,12}", plain, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number: give one like 1000")
-    return int(plain)
+    if (number := int(plain)) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is too small: give {least} or more")
+    return number
 
 
 def positive(text: str) -> int:
-    if (number := count(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is too small: give 1 or more")
-    return number
+    return count(text, 1)
 
 
 def store_folder(text: str) -> Path:

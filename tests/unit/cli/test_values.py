@@ -69,7 +69,7 @@ def test_threshold_is_a_count_or_a_share(
         (option_types.duration_ms, "1,5s", "not a duration"),
         (option_types.duration_ms, "nan", "not a duration"),
         (option_types.count, "1.5", "'1.5' is not a whole number"),
-        (option_types.count, "-3", "not a whole number"),
+        (option_types.count, "-3", "'-3' is too small: give 0 or more"),
         (option_types.count, "1,00", "not a whole number"),
         (option_types.count, "٣", "not a whole number"),
         (option_types.threshold, "ten", "give 0, 10 or 2.5%"),
