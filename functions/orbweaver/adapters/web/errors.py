@@ -45,7 +45,7 @@ _TLS_REASONS = (
 DETAIL_CHARS_MAX = 200
 # Statuses of a proxy that does not accept the user and password. tinyproxy sends 401.
 REJECTING = frozenset({401, 407})
-REJECTED = "it needs another user and password"
+REJECTED = "it needs a valid user and password"
 
 
 class DroppedError(aiohttp.ClientError):
