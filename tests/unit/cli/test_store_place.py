@@ -78,7 +78,7 @@ async def test_store_without_permission_is_reported(open_folder: Path) -> None:
 async def test_crawl_with_proxies_is_refused_while_workers_have_none(
     tmp_path: Path, mark: str | None, refused: bool
 ) -> None:
-    """`resume` and `retry` do not know the proxies of a later worker."""
+    """A later worker may have other proxies than `resume` and `retry`."""
     ports = StorePorts(Settings(), tmp_path)
     with ports.ending, ExitStack() as others:
         begun = await store_session(ports).control.start(CrawlSpec(seeds=("https://a.example/",)))
