@@ -7,19 +7,16 @@ from typing import Any
 
 from orbweaver.control.definition_values import (
     CODECS,
-    SHOWN_CHARS_MAX,
     Codec,
     Key,
     Problems,
-    UnfitSetting,
-    UnfitWithin,
     parts_of,
+    read_tables,
     schema_of_keys,
     word_of,
 )
 from orbweaver.model.crawl_settings import HostAccess, Referer
 from orbweaver.model.host_access import HOSTS_MAX
-from orbweaver.model.url import redacted
 
 EXAMPLE = '[network.hosts."example.org"] with timeout = "60s" below'
 REFERER = word_of({str(word): word for word in Referer})
@@ -31,20 +28,11 @@ HOST_KEYS = (
 
 
 def _read(value: object) -> tuple[HostAccess, ...]:
-    if not isinstance(value, Mapping):
-        raise UnfitSetting(f"write {EXAMPLE}")
-    problems: Problems = []
-    found = []
-    for host, table in value.items():
-        path = f".{redacted(host, SHOWN_CHARS_MAX)!a}"
-        if not isinstance(table, Mapping):
-            problems.append((path, f"give a table: write {EXAMPLE}"))
-            continue
-        parts = parts_of(table, HOST_KEYS, path, problems, "a host")
-        found.append(HostAccess(origin=host, **parts))
-    if problems:
-        raise UnfitWithin(tuple(found), problems)
-    return tuple(found)
+    return read_tables(value, EXAMPLE, _access_of)
+
+
+def _access_of(host: str, table: Mapping[str, Any], path: str, problems: Problems) -> HostAccess:
+    return HostAccess(origin=host, **parts_of(table, HOST_KEYS, path, problems, "a host"))
 
 
 def _written(access: tuple[HostAccess, ...]) -> dict[str, Any]:

@@ -20,11 +20,11 @@ from orbweaver.control.definition_values import (
     no_such_key,
     parts_of,
     plain,
+    read_tables,
     schema_of_keys,
 )
 from orbweaver.model.auth import FORM, LOGOUT, Login, OriginAuth, PageCheck
 from orbweaver.model.http_exchange import Headers
-from orbweaver.model.url import redacted
 from orbweaver.model.user_agent import HOSTS_MAX
 
 EXAMPLE = '[auth."https://example.org"] with bearer = "env:TOKEN" below'
@@ -87,31 +87,26 @@ ORIGIN_KEYS = (
 
 
 def _read(value: object) -> tuple[OriginAuth, ...]:
-    if not isinstance(value, Mapping):
-        raise UnfitSetting(f"write {EXAMPLE}")
-    problems: Problems = []
-    found = []
-    for origin, table in value.items():
-        path = f".{redacted(origin, 60)!a}"
-        if not isinstance(table, Mapping):
-            problems.append((path, f"give a table: write {EXAMPLE}"))
+    return read_tables(value, EXAMPLE, _read_origin)
+
+
+def _read_origin(
+    origin: str, table: Mapping[str, Any], path: str, problems: Problems
+) -> OriginAuth:
+    # Unlike `parts_of`, messages never show values.
+    parts: dict[str, Any] = {}
+    for name, one in table.items():
+        key = next((key for key in ORIGIN_KEYS if key.path == name), None)
+        if key is None:
+            problems.append(_unknown(path, name))
             continue
-        parts: dict[str, Any] = {}
-        for name, one in table.items():
-            key = next((key for key in ORIGIN_KEYS if key.path == name), None)
-            if key is None:
-                problems.append(_unknown(path, name))
-                continue
-            try:
-                parts[key.part] = key.codec.read(one)
-            except UnfitSetting as error:
-                problems.append((f"{path}.{name}", str(error)))
-            except UnfitWithin as error:
-                problems += [(f"{path}.{name}{at}", text) for at, text in error.problems]
-        found.append(_auth_of(origin, parts))
-    if problems:
-        raise UnfitWithin(tuple(found), problems)
-    return tuple(found)
+        try:
+            parts[key.part] = key.codec.read(one)
+        except UnfitSetting as error:
+            problems.append((f"{path}.{name}", str(error)))
+        except UnfitWithin as error:
+            problems += [(f"{path}.{name}{at}", text) for at, text in error.problems]
+    return _auth_of(origin, parts)
 
 
 def _unknown(path: str, name: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.model.amounts import (
@@ -23,6 +23,7 @@ from orbweaver.model.user_agent import HOSTS_MAX
 from orbweaver.model.value import positional_value_class, value_class
 from orbweaver.parsing.pii_redaction import KINDS
 
+T = TypeVar("T")
 # TOML has no larger numbers.
 NUMBER_MAX = 2**63
 SHOWN_CHARS_MAX = 60
@@ -278,6 +279,25 @@ def parts_of(
             parts[key.part] = error.rest
             problems += [(f"{path}.{name}{at}", said) for at, said in error.problems]
     return parts
+
+
+def read_tables(
+    value: object, example: str, read_table: Callable[[str, Mapping[str, Any], str, Problems], T]
+) -> tuple[T, ...]:
+    """Parse tables by origin or host. `read_table` gets its name, table, path and all problems."""
+    if not isinstance(value, Mapping):
+        raise UnfitSetting(f"write {example}")
+    problems: Problems = []
+    found = []
+    for name, table in value.items():
+        path = f".{redacted(name, SHOWN_CHARS_MAX)!a}"
+        if isinstance(table, Mapping):
+            found.append(read_table(name, table, path, problems))
+        else:
+            problems.append((path, f"give a table: write {example}"))
+    if problems:
+        raise UnfitWithin(tuple(found), problems)
+    return tuple(found)
 
 
 def missing_in(value: Mapping[str, Any], keys: Iterable[Key], path: str) -> Problems:
