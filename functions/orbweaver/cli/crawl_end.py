@@ -119,6 +119,12 @@ async def _written(
     return replace(written, folder=folder, runs=(crawl.id,), absent=absent, name=crawl.name)
 
 
+async def ended_crawl(session: Session, view: View) -> EndedCrawl:
+    """Return an ended crawl with the causes of missing pages."""
+    why = await why_no_pages(session, view)
+    return EndedCrawl(view=view, why=why, paging=await paging_failures(session, view))
+
+
 async def why_no_pages(session: Session, view: View) -> list[str] | None:
     """Return why a crawl has no page, one line per example URL. None: it has pages."""
     if not status.ended_without_pages(view):

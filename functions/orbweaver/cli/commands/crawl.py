@@ -295,16 +295,14 @@ async def _crawl(
     written = await crawl_end.write_at_end(session, view, arguments, around, display)
     if stalled is not None:
         return crawl_end.give_up(view, around, display, written, running.option)
-    why = await crawl_end.why_no_pages(session, view)
+    ended = await crawl_end.ended_crawl(session, view)
     display.close()
-    ended = crawl_end.EndedCrawl(
-        view=view,
+    ended = replace(
+        ended,
         written=written,
-        why=why,
         before=running.before,
         used_by=await crawl_end.runs_with_pages(session, view),
         retries=await crawl_end.unfinished_retries(session, view),
-        paging=await crawl_end.paging_failures(session, view),
     )
     code = crawl_end.conclude(ended, arguments.fail_above, around, display)
     if arguments.refetch is not None:
@@ -472,10 +470,8 @@ def start(arguments: Namespace, around: CliContext) -> int:
                     around.note(f"this is a single run; to repeat it on a schedule: {again}")
                 return OK
             view = await session.watch(begun.id, display)
-            why = await crawl_end.why_no_pages(session, view)
-            paging = await crawl_end.paging_failures(session, view)
+            ended = await crawl_end.ended_crawl(session, view)
             display.close()
-            ended = crawl_end.EndedCrawl(view=view, why=why, paging=paging)
             return crawl_end.conclude(ended, arguments.fail_above, around, display)
 
     return crawl_end.timed(go(), lambda: plan.id, around, display)

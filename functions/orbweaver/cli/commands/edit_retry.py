@@ -24,7 +24,7 @@ from orbweaver.cli.command import (
 )
 from orbweaver.cli.commands.init_check import document_in, unfit
 from orbweaver.cli.context import CliContext
-from orbweaver.cli.crawl_end import EndedCrawl, conclude, paging_failures, timed, why_no_pages
+from orbweaver.cli.crawl_end import conclude, ended_crawl, timed
 from orbweaver.cli.exit_codes import OK, UsageError
 from orbweaver.cli.session import chosen
 from orbweaver.control.definition import DefinitionError, DefinitionProblem, put_at
@@ -109,9 +109,7 @@ def retry(arguments: Namespace, around: CliContext) -> int:
                     if not session.place.busy:
                         paused = await session.pause(run.id) is State.PAUSED
                     raise
-                why = await why_no_pages(session, view)
-                paging = await paging_failures(session, view)
-                ended = EndedCrawl(view=view, why=why, paging=paging)
+                ended = await ended_crawl(session, view)
                 display.close()
                 code = max(code, conclude(ended, None, around, display))
             return code
