@@ -20,7 +20,7 @@ from orbweaver.fetching.login_form import (
     is_login_page,
     page_of,
 )
-from orbweaver.fetching.response_verdict import REDIRECT_MIN, REDIRECTS, SUCCESS_MIN
+from orbweaver.fetching.response_verdict import REDIRECT_MIN, REDIRECTS, REPEATING, SUCCESS_MIN
 from orbweaver.model.auth import Login, OriginAuth, origins_for_login
 from orbweaver.model.backoff import transient_status
 from orbweaver.model.host_access import timeout_of
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from orbweaver.worker.cookies import Cookies
 
 REDIRECTS_MAX = 10
-# Redirects that repeat the form's POST. All others continue with a GET.
-_REPEATING = frozenset({307, 308})
 _TYPES = HTML_TYPES | {ANY_TYPE}
 
 
@@ -154,7 +152,7 @@ class LoginAgent:
     async def _follow(
         self, task: LoginTask, url: str, form: FilledForm | None = None
     ) -> tuple[Response, str]:
-        """Request a URL and up to five redirects. Return the last response with its URL."""
+        """Request a URL and its redirects. Return the last response with its URL."""
         for _ in range(REDIRECTS_MAX + 1):
             answer = await self._ask(task, url, form)
             location = location_of(answer) if answer.status in REDIRECTS else None
@@ -164,7 +162,7 @@ class LoginAgent:
             if target is None:
                 raise LoginRejectedError(f"{_shown(url)} redirects to an invalid URL")
             task.say(f"redirected: {_shown(url)}, status {answer.status}, to {_shown(target)}")
-            if form is not None and answer.status in _REPEATING:
+            if form is not None and answer.status in REPEATING:
                 if host_of(target) != host_of(url):
                     raise LoginRejectedError("the form is redirected to another origin")
             else:
