@@ -69,7 +69,7 @@ class Client:
     options: tuple[str, ...] = ("--at-once", str(AT_ONCE))
     rounds_max: int = 1_000
     turns: int = 1
-    # A peer is absent if this file is missing. None for clients of this project.
+    # A peer is absent if this file is missing. Clients of this project have no such file.
     installed: Path | None = None
     remedy: str = "`make bench`"
     stack: Stacked | None = None
