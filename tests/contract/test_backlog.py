@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.backlog import Lease, LeaseRequest, WaitingPack
-from orbweaver.frontier.claims import Committed
+from orbweaver.frontier.claims import Committed, Recalled
 from orbweaver.frontier.journal import Ledger
 from tests.contract import samples
 
@@ -152,9 +152,28 @@ async def test_late_delivery_of_sent_pack_is_refused(world: World) -> None:
     ledger = Ledger(pack=ONE, children=())
     assert await container.packs.commit(crawl, ledger, {}) == Committed()
     asked = begins(line, FIRST.place, crawl=crawl.id, unsent=ONE)
-    await container.packs.sent(ONE)
+    assert await container.packs.note_sent(ONE, 0)
     assert not await world.container().backlog.acquire(asked)
-    assert await world.container().backlog.acquire(replace(asked, unsent=TWO))
+    assert not await world.container().backlog.acquire(replace(asked, unsent=TWO)), "no ledger"
+    assert await world.container().backlog.acquire(replace(asked, unsent=""))
+
+
+async def test_pack_is_sent_only_with_all_leases_of_its_deliveries(world: World) -> None:
+    """Another delivery of the pack can acquire a lease, and die before it sends the leased pack."""
+    container, crawl = world.container(), samples.crawl()
+    await container.crawls.create(crawl)
+    ledger = Ledger(pack=ONE, children=())
+    assert await container.packs.commit(crawl, ledger, {}) == Committed()
+    for leases, host in enumerate((HOST, LONG_HOST), 1):
+        await container.backlog.put(crawl.id, host, [FIRST])
+        line = await container.backlog.read(crawl.id, host)
+        asked = begins(line, FIRST.place, crawl=crawl.id, unsent=ONE)
+        assert await container.backlog.acquire(replace(asked, host=host))
+        assert not await world.container().packs.note_sent(ONE, leases - 1)
+    counted = replace(ledger, leases=2)
+    assert await world.container().packs.recall([ONE]) == {ONE: Recalled(ledger=counted)}
+    assert await world.container().packs.note_sent(ONE, 2)
+    assert await world.container().packs.note_sent(ONE, 1), "it is recorded already"
 
 
 async def test_backlog_takes_longest_names_and_many_places(world: World) -> None:

@@ -242,7 +242,7 @@ async def test_counters_of_default_crawl_never_expire(moto_world: AwsWorld) -> N
 
 async def test_noting_sent_outbox_does_not_recreate_expired_ledger(moto_world: AwsWorld) -> None:
     packs = moto_world.container().packs
-    await packs.sent(ONE)
+    assert await packs.note_sent(ONE, 0)
     assert await packs.recall([ONE]) == {}
 
 

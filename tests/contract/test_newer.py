@@ -56,7 +56,8 @@ def insert(world: SqliteWorld, table: str, fields: dict[str, Any]) -> None:
             row = (key, fields["state"], 0, fields["started_at_ms"], 0, None, json.dumps(fields))
             db.execute("INSERT OR REPLACE INTO crawls VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         elif fields["part"] == "ledger":
-            db.execute("INSERT INTO ledgers VALUES (?, ?, 'all', 0, 0, 2000000000)", (key, version))
+            ledger = (key, version, "all", 0, 0, 0, 2_000_000_000)
+            db.execute("INSERT INTO ledgers VALUES (?, ?, ?, ?, ?, ?, ?)", ledger)
         else:
             db.execute(
                 "INSERT INTO journals (pack, v, blob, expires) VALUES (?, ?, ?, 2000000000)",

@@ -289,8 +289,8 @@ async def test_strikes_are_counted_until_cleared(world: World) -> None:
 async def test_sent_outbox_is_noted_in_ledger(world: World) -> None:
     packs, ledger = world.container().packs, samples.ledger(ONE)
     await packs.commit(samples.crawl(), ledger, {"claimed": 2})
-    await packs.sent(ONE)
-    await packs.sent(ONE)
+    assert await packs.note_sent(ONE, 0)
+    assert await packs.note_sent(ONE, 0)
     noted = replace(ledger, sent=True)
     assert await world.container().packs.recall([ONE]) == {ONE: Recalled(ledger=noted)}
     again = await packs.commit(samples.crawl(), ledger, {"claimed": 2})

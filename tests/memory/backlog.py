@@ -25,9 +25,13 @@ class MemoryBacklog(Gated):
     async def acquire(self, request: LeaseRequest) -> bool:
         def transact() -> bool:
             world, key = self._world, (request.crawl, request.host)
-            ledger = world.ledgers.get(request.unsent)
-            if world.out[key].epoch != request.epoch or (ledger and ledger.sent):
+            if world.out[key].epoch != request.epoch:
                 return False
+            if request.unsent:
+                ledger = world.ledgers.get(request.unsent)
+                if ledger is None or ledger.sent:
+                    return False
+                world.ledgers[request.unsent] = replace(ledger, leases=ledger.leases + 1)
             write_line(world, request)
             return True
 

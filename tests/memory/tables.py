@@ -114,11 +114,15 @@ class MemoryPacks(Gated):
     async def set_strikes(self, pack_id: str, strikes: int) -> None:
         await self._do("packs.absolve", lambda: self._world.strikes.update({pack_id: strikes}))
 
-    async def sent(self, pack_id: str) -> None:
-        def put() -> None:
-            self._world.ledgers[pack_id] = replace(self._world.ledgers[pack_id], sent=True)
+    async def note_sent(self, pack_id: str, leases: int) -> bool:
+        def put() -> bool:
+            ledger = self._world.ledgers[pack_id]
+            if ledger.leases != leases and not ledger.sent:
+                return False
+            self._world.ledgers[pack_id] = replace(ledger, sent=True)
+            return True
 
-        await self._do("packs.sent", put)
+        return await self._do("packs.sent", put)
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
         def transact() -> bool:

@@ -66,8 +66,9 @@ class Lease:
 class LeaseRequest:
     """Request to acquire a lease for the pack at `place`. Without a place: to release it.
 
-    It succeeds only if the lease is still in the epoch `epoch`. If `unsent` is given, that pack
-    must not be recorded as sent (`Packs.sent`).
+    It succeeds only if the lease is still in the epoch `epoch`. If `unsent` is given, the ledger of
+    that pack must exist and not be recorded as sent (`Packs.note_sent`). Its number of leases then
+    increases in the same transaction.
     """
 
     crawl: str

@@ -86,7 +86,8 @@ class Ledger:
     """Commit record of a pack. `children` are the indexes of the candidate links it has claimed.
 
     `surplus`: the pack claimed more links than the budget allowed, and must release those claims.
-    `sent`: these claims are released, and the packs of the claimed links are queued.
+    `sent`: these claims are released, and the packs of the claimed links are queued. `leases`:
+    number of leases that deliveries of the pack have acquired (worker/lease.py).
     """
 
     pack: str
@@ -94,6 +95,7 @@ class Ledger:
     surplus: bool = False
     # Without this field, a delayed copy of the pack's message would send those packs again.
     sent: bool = False
+    leases: int = 0
 
 
 @value_class

@@ -24,6 +24,7 @@ def from_fields(pack_id: str, raw: Mapping[str, Any]) -> Ledger:
         children=_from_bits(raw.get("children") or b""),
         surplus=bool(raw["surplus"]),
         sent=bool(raw.get("sent", False)),
+        leases=int(raw.get("leases", 0)),
     )
 
 

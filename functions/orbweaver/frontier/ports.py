@@ -55,8 +55,12 @@ class Packs(Protocol):
     async def set_strikes(self, pack_id: str, strikes: int) -> None:
         """Set the strikes of a pack whose worker survived."""
 
-    async def sent(self, pack_id: str) -> None:
-        """Record that the packs of a commit are queued, and its surplus claims released."""
+    async def note_sent(self, pack_id: str, leases: int) -> bool:
+        """Record that the packs of a commit are queued, and its surplus claims released.
+
+        Returns False, without a write, if the ledger has another number of leases, unless this is
+        recorded already. A ledger that has expired is not created again.
+        """
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
         """Store a pack of a paused crawl. Return False if the crawl is no longer paused."""

@@ -30,7 +30,7 @@ from orbweaver.frontier.journal import (
 from orbweaver.frontier.kind_scores import DEAD
 from orbweaver.frontier.messages import Close, Pack, SeedsMessage
 from orbweaver.model.crawl import Counters, Counts, Crawl, State, ends_with, finished
-from orbweaver.model.errors import PortError
+from orbweaver.model.errors import PortError, Transient
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.target import PACK_TARGETS_MAX
 from orbweaver.model.turns import turn_after
@@ -419,14 +419,18 @@ class JournalApplier:
         await turn_after(waiting)
         outgoing = outbox(pack_id, crawl.id, journal, ledger)
         await turn_after(outgoing)
-        sent = await self.succession.send(crawl, ledger, outgoing, backlog_place, round_)
+        acquired = await self.succession.send(crawl, ledger, outgoing, backlog_place, round_)
         if journal.past:
             past = outbox_past(pack_id, crawl.id, journal)
             await self._queue.send_seeds(past, express=crawl.express)
-        if sent or waiting or journal.past or ledger.surplus or journal.unasked:
+        sent = outgoing or waiting or journal.past or backlog_place.place
+        if sent or ledger.surplus or journal.unasked:
             # This is the last step, so that a delayed copy of this pack does not send everything
-            # again.
-            await self._packs.sent(pack_id)
+            # again. A concurrent delivery of the pack may have acquired a lease and then died. The
+            # next delivery finds its lease and sends the leased pack.
+            leases = ledger.leases + acquired
+            if not await self._packs.note_sent(pack_id, leases):
+                raise Transient(f"another delivery of {pack_id} has acquired a lease")
 
 
 # Maximum number of remembered examples. If it is exceeded, all are forgotten. Storing an example

@@ -97,6 +97,7 @@ def step_of(lease: Lease, asker: Asker) -> Step:
         return Rest.LEAVE if asker.phase is Phase.UNSENT else Rest.RELEASE
     if asker.phase is Phase.UNSENT and lease.place == asker.place and lease.first is not None:
         return HandOver(lease.first)
-    # A pack that was sent has sent the leased pack, unless it acquired the lease afterwards.
+    # A pack that was sent has sent the leased pack, unless it acquired the lease afterwards. It is
+    # recorded as sent only if no concurrent delivery has acquired another lease.
     sent = asker.phase is Phase.DONE and lease.holder == asker.pack
     return ResendPack(lease.place) if acquired and not sent else Rest.LEAVE

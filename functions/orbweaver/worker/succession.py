@@ -96,10 +96,10 @@ class Succession:
         outgoing: Sequence[OutgoingPack],
         backlog_place: PackPlace,
         round_: Round | None = None,
-    ) -> bool:
+    ) -> int:
         """Send packs of a commit, or store them in backlogs and start each host's next pack.
 
-        Returns True if the committed pack must be recorded as sent.
+        Returns the number of acquired leases.
         """
         waiting: dict[str, list[WaitingPack]] = {}
         direct: list[OutgoingPack] = []
@@ -117,15 +117,15 @@ class Succession:
             async for part in slices(packs, SLICE_PACKS):
                 await self._backlog.put(crawl.id, host, part)
         asker = Asker(pack=ledger.pack, phase=Phase.UNSENT)
+        acquired = 0
         hosts = [*waiting, *filter(None, [own.host])]
         for host, least_s in _free_s(outgoing, hosts).items():
             handed_over = host == own.host and await self._hand_over(
                 crawl, host, replace(asker, place=own.place), round_, least_s
             )
-            if not handed_over:
-                await self._begin(crawl, host, asker, round_, least_s)
+            acquired += handed_over or await self._begin(crawl, host, asker, round_, least_s)
         # Every later delivery repeats this, until the pack is recorded as sent.
-        return bool(outgoing) or bool(backlog_place.place)
+        return acquired
 
     def _sort_waiting(
         self,
@@ -189,8 +189,11 @@ class Succession:
         asker: Asker,
         round_: Round | None = None,
         least_s: int = 0,
-    ) -> None:
-        """Start or resend a host's pack, if the lease allows that."""
+    ) -> bool:
+        """Start or resend a host's pack, if the lease allows that.
+
+        Returns True if a lease was acquired for it.
+        """
         refused = -1
         for _ in range(TRIES):
             lease = await self._backlog.read(crawl.id, host)
@@ -199,14 +202,14 @@ class Succession:
                     found = await self._backlog.get(crawl.id, host, place)
                     if found is not None:
                         await self.send_waiting(crawl, found, round_, least_s, again=True)
-                        return
+                        return False
                 case Rest.LEAVE:
-                    return
+                    return False
                 case _ if lease.epoch == refused:
-                    return  # the lease is unchanged, so the ledger refused it: the outbox was sent
+                    return False  # the lease is unchanged, so the ledger refused it
                 case StartPack(pack) if await self._acquire(crawl, host, lease, asker, pack):
                     await self.send_waiting(crawl, pack, round_, least_s)
-                    return
+                    return True
                 case Rest.RELEASE if await self._acquire(crawl, host, lease, asker, None):
                     pass
                 case _:

@@ -247,7 +247,7 @@ async def test_worker_statements_use_an_index(ports: StorePorts) -> None:
     async for _ in ports.pages.read_shard("2026-01-15", 0):
         pass
     await ports.packs.recall(["p", "q"])
-    await ports.packs.sent("p")
+    await ports.packs.note_sent("p", 0)
     await ports.packs.set_strikes("p", 0)
     await ports.packs.parked(crawl.id)
     await ports.packs.unpark(crawl.id, ["p"])

@@ -105,6 +105,21 @@ async def test_seed_journal_stores_no_records() -> None:
     assert effects == ["frontier.claim", "packs.commit", "queue.send", "packs.sent"]
 
 
+async def test_pack_is_sent_again_if_another_delivery_acquired_lease() -> None:
+    async def gate(effect: str, moment: Moment) -> None:
+        ledger = stage.world.ledgers.get(ROOT)
+        if (effect, moment) == ("packs.sent", Moment.BEFORE) and ledger and not ledger.leases:
+            stage.world.ledgers[ROOT] = replace(ledger, leases=1)
+
+    stage = stage_of(gate=gate)
+    with pytest.raises(Transient, match="has acquired a lease"):
+        await stage.applier.apply(CRAWL, ROOT, JOURNAL)
+    stage.world.sent.clear()
+    await stage.applier.resend(CRAWL, ROOT, JOURNAL, stage.world.ledgers[ROOT])
+    assert urls_of(stage.sent()) == URLS | {LATER.target.url}
+    assert stage.world.ledgers[ROOT].sent
+
+
 async def test_urls_claimed_by_other_packs_are_not_sent() -> None:
     stage = stage_of()
     hold(stage, f"{SITE}/b", "other")

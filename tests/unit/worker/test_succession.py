@@ -63,8 +63,8 @@ class Host:
     async def put(self, *packs: Pack) -> None:
         """Put packs into the backlog; the first one is sent."""
         outgoing = [OutgoingPack(pack=pack) for pack in packs]
-        ledger = Ledger(pack=ROOT, children=())
-        assert await self.succession.send(POLITE, ledger, outgoing, NOWHERE)
+        ledger = self.world.ledgers.setdefault(ROOT, Ledger(pack=ROOT, children=()))
+        await self.succession.send(POLITE, ledger, outgoing, NOWHERE)
 
     async def end(
         self,
@@ -75,10 +75,14 @@ class Host:
     ) -> Ledger:
         ledger = Ledger(pack=pack.id, children=())
         await MemoryPacks(self.world).commit(crawl, ledger, {})
-        assert await self.succession.send(
+        await self.succession.send(
             crawl, ledger, outgoing, place_of_message(with_place(pack)), round_
         )
         return ledger
+
+    async def note_sent(self, pack: Pack) -> None:
+        leases = self.world.ledgers[pack.id].leases
+        assert await MemoryPacks(self.world).note_sent(pack.id, leases)
 
     async def round(self) -> Round:
         round_ = Round(
@@ -125,11 +129,11 @@ async def test_next_pack_is_sent_again_by_unrecorded_copy() -> None:
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other, third)
     ledger, standing = await host.end(one), place_of_message(with_place(one))
-    assert await host.succession.send(POLITE, ledger, (), standing)
+    assert await host.succession.send(POLITE, ledger, (), standing) == 0
     assert host.ids == [one.id, other.id, other.id]
     await host.end(other)
     # The second pack is done, and has sent the third.
-    assert await host.succession.send(POLITE, ledger, (), standing)
+    assert await host.succession.send(POLITE, ledger, (), standing) == 0
     await host.succession.start_next(POLITE, one.id, standing)
     assert host.ids == [one.id, other.id, other.id, third.id]
 
@@ -147,7 +151,7 @@ async def test_late_delivery_of_sent_pack_begins_no_other() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     ledger = await host.end(one)
-    await MemoryPacks(host.world).sent(one.id)
+    await host.note_sent(one)
     await host.put(other)
     await MemoryBacklog(host.world).release(POLITE.id, SITE, with_place(other).place)
     await MemoryBacklog(host.world).put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
@@ -185,7 +189,7 @@ async def test_pack_left_while_sent_in_vain_releases_next() -> None:
     host, (one, other, third) = Host(), packs(3)
     await host.put(one, other)
     await host.end(one)
-    await MemoryPacks(host.world).sent(one.id)
+    await host.note_sent(one)
     await host.put(one)
     await host.end(other)
     assert host.ids == [one.id, other.id, one.id], "it goes out a second time"
@@ -312,7 +316,10 @@ async def test_pack_taken_by_other_delivery_is_sent_again() -> None:
     await host.put(one, other)
     ledger = await host.end(one, round_=await host.round())
     second = await host.round()
-    assert await host.succession.send(POLITE, ledger, (), place_of_message(with_place(one)), second)
+    assert (
+        await host.succession.send(POLITE, ledger, (), place_of_message(with_place(one)), second)
+        == 0
+    )
     await asyncio.sleep(0)
     assert [pack.id for pack in host.taken_on] == [other.id]
     assert not second.has_taken(other)
@@ -460,5 +467,5 @@ async def test_late_pack_leaves_its_place_before_its_outbox() -> None:
     host.queue.send = noting  # type: ignore[method-assign]
     outgoing = OutgoingPack(pack=pack_of(f"{SITE}/a", pack="a"))
     ledger = Ledger(pack=late.id, children=(0,))
-    assert await host.succession.send(CRAWL, ledger, [outgoing], place_of_message(late))
+    await host.succession.send(CRAWL, ledger, [outgoing], place_of_message(late))
     assert (held, host.ids) == ([0], ["a"])

@@ -21,7 +21,7 @@ from orbweaver.adapters.dynamodb.table import (
     from_item,
     put_request,
     query_request,
-    to_item,
+    update_request,
 )
 from orbweaver.frontier.backlog import Lease, LeaseRequest, WaitingPack, kept_s
 from orbweaver.model.url import url_hash
@@ -80,12 +80,14 @@ class DynamoBacklog:
     async def acquire(self, request: LeaseRequest) -> bool:
         actions = [self._lease_put(request)]
         if request.unsent:
-            unsent = {
-                "TableName": self._packs,
-                "Key": to_item({"k": request.unsent, "part": LEDGER}),
-                "ConditionExpression": "attribute_not_exists(#sent)",
-            }
-            actions.append({"ConditionCheck": unsent})
+            counted = update_request(
+                self._packs,
+                {"k": request.unsent, "part": LEDGER},
+                "ADD #leases :one",
+                {":one": 1},
+                when="attribute_exists(#k) AND attribute_not_exists(#sent)",
+            )
+            actions.append({"Update": counted})
         try:
             await self._dynamo.transact(actions)
         except Cancelled:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -180,15 +180,23 @@ class DynamoPacks:
             *assign({"strikes": strikes, "expires_at": self._expires_s()}),
         )
 
-    async def sent(self, pack_id: str) -> None:
-        with suppress(ConditionFailed):  # do not create a ledger that has expired
+    async def note_sent(self, pack_id: str, leases: int) -> bool:
+        values: dict[str, Any] = {":yes": True}
+        unchanged = "attribute_exists(#k) AND attribute_not_exists(#leases)"
+        if leases:
+            values[":leases"] = leases
+            unchanged = "#leases = :leases"
+        try:
             await self._dynamo.update(
                 self._packs,
                 {"k": pack_id, "part": LEDGER},
                 "SET #sent = :yes",
-                {":yes": True},
-                when="attribute_exists(#k)",
+                values,
+                when=unchanged,
             )
+        except ConditionFailed as failed:
+            return not failed.fields or "sent" in failed.fields
+        return True
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
         fields = {

@@ -54,9 +54,15 @@ class SqliteBacklog:
     async def acquire(self, request: LeaseRequest) -> bool:
         crawl, host = request.crawl, request.host
         with self._store.writing() as db:
-            sent = db.execute("SELECT sent FROM ledgers WHERE pack = ?", (request.unsent,))
-            if sent.fetchone() == (1,) or read_line(db, crawl, host)[2] != request.epoch:
+            if read_line(db, crawl, host)[2] != request.epoch:
                 return False
+            if request.unsent:
+                counted = db.execute(
+                    "UPDATE ledgers SET leases = leases + 1 WHERE pack = ? AND sent = 0",
+                    (request.unsent,),
+                )
+                if not counted.rowcount:
+                    return False
             expires_s = self._clock.now_ms() // 1000 + kept_s(request.host)
             row = (request.place, request.holder, request.epoch + 1, expires_s)
             put(db, "lines", crawl, host, *row)

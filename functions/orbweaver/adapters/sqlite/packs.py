@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 # Retention of parked packs. It exceeds the retention of every crawl that can be resumed.
 PARKED_KEPT_S = 365 * 86_400
-LEDGER_COLUMNS = (FIELD, "children", "surplus", "sent")
+LEDGER_COLUMNS = (FIELD, "children", "surplus", "sent", "leases")
 
 
 class SqlitePacks:
@@ -144,9 +144,13 @@ class SqlitePacks:
         with self._store.writing() as db:
             put(db, "strikes", pack_id, strikes, self._expires_s())
 
-    async def sent(self, pack_id: str) -> None:
+    async def note_sent(self, pack_id: str, leases: int) -> bool:
         with self._store.writing() as db:
-            db.execute("UPDATE ledgers SET sent = 1 WHERE pack = ?", (pack_id,))
+            noted = db.execute(
+                "UPDATE ledgers SET sent = 1 WHERE pack = ? AND (leases = ? OR sent = 1)",
+                (pack_id, leases),
+            )
+            return bool(noted.rowcount) or _find_ledger(db, pack_id) is None
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
         expires_s = self._clock.now_ms() // 1000 + PARKED_KEPT_S
@@ -171,13 +175,14 @@ class SqlitePacks:
     def _put_ledger(self, db: sqlite3.Connection, ledger: Ledger) -> None:
         fields = to_fields(ledger)
         db.execute(
-            "INSERT INTO ledgers VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO ledgers VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 ledger.pack,
                 fields[FIELD],
                 fields["children"],
                 int(fields["surplus"]),
                 int(ledger.sent),
+                ledger.leases,
                 self._expires_s(),
             ),
         )

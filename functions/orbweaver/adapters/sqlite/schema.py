@@ -8,8 +8,8 @@ only an index. Sources: sqlite.org/withoutrowid.html, sqlite.org/queryplanner.ht
 from __future__ import annotations
 
 # Version of the file's format. It changes if an earlier release would misread the data. Checkouts
-# before 0.1.0 wrote version 1.
-VERSION = 2
+# before 0.1.0 wrote versions 1 and 2.
+VERSION = 3
 # "OrbW": marks the file as an Orbweaver store.
 APPLICATION_ID = 0x4F726257
 
@@ -32,7 +32,8 @@ TABLES = (
         expires INTEGER NOT NULL)""",
     """CREATE TABLE ledgers (
         pack TEXT PRIMARY KEY, v INTEGER NOT NULL, children BLOB, surplus INTEGER NOT NULL,
-        sent INTEGER NOT NULL, expires INTEGER NOT NULL) WITHOUT ROWID""",
+        sent INTEGER NOT NULL, leases INTEGER NOT NULL, expires INTEGER NOT NULL)
+        WITHOUT ROWID""",
     """CREATE TABLE strikes (
         pack TEXT PRIMARY KEY, strikes INTEGER NOT NULL, expires INTEGER NOT NULL)
         WITHOUT ROWID""",
