@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
-
 from localstack import cdk
 from localstack.stack import Stack
 from orbweaver.adapters.dynamodb.counters import shard
@@ -39,10 +37,6 @@ COMMAND_S_MAX = 200.0
 WAIT_S_MAX = 60.0
 POLL_S = 0.1
 LOG_LINES_SHOWN = 40
-# For tests whose stack run repeats the proof of a contract suite: only `make test-long` has it.
-STACK_IN_LONG = pytest.mark.parametrize(
-    "anywhere", [pytest.param("stack", marks=pytest.mark.long), "store"], indirect=True
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

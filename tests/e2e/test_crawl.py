@@ -88,17 +88,3 @@ def test_repeated_crawl_requests_only_failures(done: Done, anywhere: CommandStan
 
     assert ("requested again" if failed else "nothing new") in again.out
     assert {record.path for record in done.site.log()[before:]} - {"/robots.txt"} == failed
-
-
-@pytest.mark.parametrize(
-    ("anywhere", "done"),
-    [
-        pytest.param("stack", oracle.PYTHON, id="stack-python", marks=LONG),
-        pytest.param("store", oracle.POSTGRESQL, id="store-postgresql"),
-    ],
-    indirect=True,
-)
-def test_window_of_zero_fetches_all_again(done: Done, anywhere: CommandStand) -> None:
-    again = anywhere.crawl(done.site.url + "/", *OPTIONS, "--window", "0s")
-
-    assert again.urls("fetched") == done.crawled.urls("fetched")
