@@ -417,11 +417,6 @@ async def differences(tab: Tab, screen: str, said: Mapping[str, Any]) -> list[st
     return wrong
 
 
-async def check(tab: Tab, screen: str, said: Mapping[str, Any]) -> None:
-    wrong = await differences(tab, screen, said)
-    assert not wrong, "\n".join(wrong)
-
-
 def written(text: str, row: Mapping[str, Any]) -> str:
     made = ""
     for part in re.split(r"(\{[^}]+\}|\*)", text):

@@ -80,14 +80,10 @@ async def goes_on_without_delay(tab: Tab) -> None:
 
 
 async def check_explained(tab: Tab, said: Mapping[str, Any]) -> None:
-    found = await explanation(tab, said)
-    assert found == statements_of(said)
-
-
-async def explanation(tab: Tab, said: Mapping[str, Any]) -> Any:
-    """Return the statements that the console shows about a URL."""
+    """Compare the statements that the console shows about a URL with the command's."""
     await tab.see(sentence(said["verdict"]))
-    return await tab.run(
+    found = await tab.run(
         "[...document.querySelectorAll('.line li')].map((one) => [one.children[0].innerText,"
         " one.children[1].innerText])"
     )
+    assert found == statements_of(said)
