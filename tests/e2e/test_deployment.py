@@ -1,14 +1,10 @@
-"""The deployed stack: emulator settings and warm functions."""
+"""Settings of the deployed stack that the emulator ignores in a template."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from localstack import processes
 from tests.e2e.stand import Stand
-from tests.sites import graph
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -32,25 +28,3 @@ def test_tables_expire_and_functions_may_loop(stand: Stand) -> None:
     wanted = {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at"}
     assert lives == [wanted] * len(TABLES)
     assert [loop["RecursiveLoop"] for loop in loops] == ["Allow"] * len(LOOPING)
-
-
-def workers(stand: Stand) -> set[int]:
-    name = stand.outputs["WorkerFunction"].encode()
-    found = set()
-    for pid in processes.members(stand.emulator.process.pid):
-        if b"-" + name in Path(f"/proc/{pid}/cmdline").read_bytes():
-            found.add(pid)
-    return found
-
-
-def test_warm_workers_run_second_crawl(stand: Stand) -> None:
-    links = [f"/{n}" for n in range(30)]
-    warmed: list[set[int]] = []
-    for name in ("warm-first", "warm-second"):
-        with graph.serve_in_background({path: graph.page(path, links) for path in links}) as site:
-            crawled = stand.crawl(f"{site.url}/0", "--name", name, "--delay", "0")
-        assert len(crawled.urls("fetched")) == len(links)
-        warmed.append(workers(stand))
-
-    assert warmed[0]
-    assert warmed[0] <= warmed[1]

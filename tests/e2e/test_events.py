@@ -1,13 +1,15 @@
-"""Announcements of a crawl's end, received by a rule on the event bus."""
+"""Two crawls in a row: warm workers, and announcements by a rule on the event bus."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from localstack import processes
 from tests.e2e.announcements import listening
 from tests.e2e.stand import Stand, until
 from tests.sites import graph
@@ -15,7 +17,13 @@ from tests.sites import graph
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
-def test_each_crawl_is_announced_once(stand: Stand) -> None:
+def workers(stand: Stand) -> set[int]:
+    name = stand.outputs["WorkerFunction"].encode()
+    members = processes.members(stand.emulator.process.pid)
+    return {pid for pid in members if b"-" + name in Path(f"/proc/{pid}/cmdline").read_bytes()}
+
+
+def test_each_crawl_is_announced_once_by_warm_workers(stand: Stand) -> None:
     # Three packs (batches of URLs), so that different workers can be last.
     links = [f"/{n}" for n in range(60)]
     scripts = {path: graph.page(path, links) for path in links}
@@ -29,14 +37,17 @@ def test_each_crawl_is_announced_once(stand: Stand) -> None:
         def wait_announced(crawl: str) -> None:
             until(lambda: crawl in hear(), f"{crawl} is announced", log=stand.log)
 
-        ended = []
+        ended, warmed = [], []
         for name in ("announced-first", "announced-second"):
             crawled = stand.crawl(f"{site.url}/0", "--name", name, "--delay", "0")
+            warmed.append(workers(stand))
             ended.append(crawled.result)
             wait_announced(crawled.result["crawl"])
         stand.wait_idle()
         hear()
 
+    assert warmed[0]
+    assert warmed[0] <= warmed[1]
     assert Counter(event["detail"]["crawl"] for event in heard) == {
         result["crawl"]: 1 for result in ended
     }

@@ -40,27 +40,18 @@ def held(stand: Stand) -> Iterator[None]:
             functions.update_event_source_mapping(UUID=source, Enabled=True)
 
 
-def test_bare_url_is_crawled_under_default(stand: Stand) -> None:
-    scripts = {"/": graph.page("Home", ["/next"]), "/next": graph.page("Next", ["/"])}
-    with graph.serve_in_background(scripts) as site:
-        stand.send(f"{site.url}/")
-        wait_asked(stand, site, "/", "/next")
-
-        assert fetched(stand, site) == ["/", "/next"]
-
-
-def test_malformed_message_is_dead_lettered_alone(stand: Stand) -> None:
+def test_urls_are_crawled_and_malformed_message_is_dead_lettered_alone(stand: Stand) -> None:
     malformed = '{"urls": 5}'
-    scripts = {"/left": graph.page("Left"), "/right": graph.page("Right")}
-    with graph.serve_in_background(scripts) as site:
+    scripts = {"/": graph.page("Home", ["/next"]), "/next": graph.page("Next", ["/"])}
+    with graph.serve_in_background({**scripts, "/right": graph.page("Right")}) as site:
         with held(stand):  # So that one invocation gets all three.
-            stand.send(f"{site.url}/left", malformed, json.dumps({"url": f"{site.url}/right"}))
-        wait_asked(stand, site, "/left", "/right")
+            stand.send(f"{site.url}/", malformed, json.dumps({"url": f"{site.url}/right"}))
+        wait_asked(stand, site, "/", "/next", "/right")
         letters = until(
             lambda: stand.take(stand.outputs["DeadLetterQueueUrl"]), "a dead letter", log=stand.log
         )
 
-        assert fetched(stand, site) == ["/left", "/right"]
+        assert fetched(stand, site) == ["/", "/next", "/right"]
     assert [letter["Body"] for letter in letters] == [malformed]
     reason = letters[0]["MessageAttributes"]["reason"]["StringValue"]
     assert reason.startswith("urls must be a list")
