@@ -70,12 +70,3 @@ def test_bodies_of_crawl_match_recorded_digests(stand: Stand, tmp_path: Path) ->
         timeout=60,
     )
     assert hashlib.sha256(done.stdout).hexdigest() == row["sha256"]
-
-
-def test_crawl_without_bodies_stores_none(stand: Stand, tmp_path: Path) -> None:
-    with child.start("bookshop", "--books", "20") as shop:
-        crawled = stand.start(
-            shop.url + "/", "--delay", "0", "--no-sitemaps", "--bodies", "off", "--max-pages", "30"
-        )
-    assert not segments_of(stand, crawled.result["crawl"], tmp_path)
-    assert {row["body_key"] for row in crawled.rows} == {None}

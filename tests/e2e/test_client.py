@@ -48,13 +48,3 @@ def test_client_crawls_on_stack_like_on_store(client: orbweaver.Client, tmp_path
     files = client.export(begun, tmp_path)
     assert files
     assert all(file.is_file() for file in files)
-
-
-def test_client_pauses_resumes_and_cancels_crawl(client: orbweaver.Client) -> None:
-    with graph.serve_in_background(PAGES) as site:
-        begun = client.start(f"{site.url}/", name="steered", delay="10s")
-        assert client.pause(begun).state == "paused"
-        assert client.resume(begun).state == "running"
-        assert client.cancel(begun).id == begun
-        status = client.wait(begun)
-    assert (status.state, status.stop) == ("finished", "cancelled")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from orbweaver.api.app import BODY_BYTES_MAX
-from orbweaver.api.crawls import URLS_MAX
 from tests.e2e.caller import JSON, Caller, Reply, undisturbed
 from tests.e2e.stand import Stand, names, until
 from tests.sites import graph
@@ -132,51 +129,6 @@ def test_posted_seeds_are_crawled(stand: Stand, caller: Caller) -> None:
 
 
 GOOD = "http://127.0.0.1:1/good"
-BAD: dict[str, tuple[object, int]] = {
-    "nothing": (b"", 400),
-    "no JSON": (b"{", 400),
-    "no object": (b'["http://127.0.0.1:1/"]', 400),
-    "not a URL": ({"url": "nonsense"}, 400),
-    "one of two is not http": ({"urls": [GOOD, "ftp://site.invalid/"]}, 400),
-    "an inner address": ({"urls": [GOOD, "http://169.254.169.254/latest/"]}, 400),
-    "an unknown field": ({"url": GOOD, "depth": 3}, 400),
-    "a number": ({"url": 5}, 400),
-    "a key twice": (f'{{"url": "{GOOD}", "url": "{GOOD}"}}'.encode(), 400),
-    "no such file": ({"s3": "seeds/nothing"}, 400),
-    "no file of seeds": ({"s3": "exports/x"}, 400),
-    "unknown crawl": ({"url": GOOD, "crawl": "nobody"}, 404),
-    "too many": ({"urls": [GOOD] * (URLS_MAX + 1)}, 413),
-    "too large": (b'{"url": "' + b"x" * BODY_BYTES_MAX + b'"}', 413),
-}
-
-
-@pytest.mark.usefixtures("quiet")
-def test_request_accepts_10000_seeds(stand: Stand, caller: Caller) -> None:
-    """One request accepts at most this many (case 79)."""
-    urls = [f"http://127.0.0.1:1/{number}" for number in range(URLS_MAX)]
-
-    assert caller.ask("POST", "/seeds", {"urls": urls}).body["accepted"] == URLS_MAX
-
-    sent = [json.loads(one["Body"]) for one in stand.take(stand.outputs["PackQueueUrl"])]
-    assert sorted(url for one in sent for url in one["urls"]) == sorted(urls)
-
-
-@pytest.mark.usefixtures("quiet")
-def test_invalid_seeds_are_refused_whole(stand: Stand, caller: Caller) -> None:
-    """The answer is a problem (RFC 9457), and no seed is queued (case 79)."""
-    before = stand.queued()
-    replies = {case: caller.ask("POST", "/seeds", body) for case, (body, _) in BAD.items()}
-    replies["no JSON at all"] = caller.ask(
-        "POST", "/seeds", {"url": GOOD}, headers={"Content-Type": "text/plain"}
-    )
-
-    wanted = {case: status for case, (_, status) in BAD.items()} | {"no JSON at all": 415}
-    assert {case: reply.status for case, reply in replies.items()} == wanted
-    for reply in replies.values():
-        assert reply.content_type == PROBLEM
-        assert reply.body["status"] == reply.status
-        assert reply.body["detail"]
-    assert stand.queued() == before
 
 
 @pytest.mark.usefixtures("quiet")

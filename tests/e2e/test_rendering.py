@@ -66,9 +66,3 @@ def test_script_pages_are_rendered_once(rendering: Stand, site: graph.Graph) -> 
     assert {name.rpartition("-")[2] for name in ran.result["sources"]} == {
         *("crawl", "express", "render", "seeds")
     }
-
-
-def test_crawl_without_rendering_does_not_use_renderer(rendering: Stand, site: graph.Graph) -> None:
-    crawled = rendering.start(f"{site.url}/page/0", f"{site.url}/plain", "--delay", "0")
-    assert len(crawled.urls("fetched")) == 2
-    assert crawled.result["needs_rendering"] == 1

@@ -367,8 +367,9 @@ async def test_async_program_steers_crawls(site: Graph, folder: Path) -> None:
         assert file.is_file()
         paused = await client.start(f"{site.url}/0", name="slow", delay="5s")
         assert (await client.pause(paused)).state == "paused"
+        assert (await client.resume(paused)).state == "running"
         assert str(await client.cancel(paused)).startswith(f"{paused} ")
-        await asyncio.to_thread(str)
+        assert (await client.wait(paused)).stop == "cancelled"
     with orbweaver.Client(store=folder / "store", workers=0) as again:
         assert again.status(begun).pages == 30
     with pytest.raises(RuntimeError, match="not open"):
