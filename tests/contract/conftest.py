@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-    from tests.contract.worlds import Opener
+    from orbweaver.frontier.backlog import Backlog
+    from orbweaver.frontier.ports import Frontier, Pages
+    from orbweaver.politeness.ports import Hosts
+    from tests.contract.worlds import Container, Opener
 
 # Suites that use tables only.
 OF_TABLES = {
@@ -160,6 +163,32 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 async def world(request: pytest.FixtureRequest, opener: Opener) -> AsyncIterator[World]:
     async with opener(request.param) as opened:
         yield opened
+
+
+@pytest.fixture
+def container(world: World) -> Container:
+    """Return the adapters of one container; further containers come from `world.container()`."""
+    return world.container()
+
+
+@pytest.fixture
+def backlog(container: Container) -> Backlog:
+    return container.backlog
+
+
+@pytest.fixture
+def frontier(container: Container) -> Frontier:
+    return container.frontier
+
+
+@pytest.fixture
+def hosts(container: Container) -> Hosts:
+    return container.hosts
+
+
+@pytest.fixture
+def pages(container: Container) -> Pages:
+    return container.pages
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from orbweaver.frontier.journal import Ledger
 from tests.contract import samples
 
 if TYPE_CHECKING:
+    from orbweaver.frontier.backlog import Backlog
     from tests.contract.worlds import World
 
 HOST = "https://shop.example"
@@ -35,8 +36,7 @@ def begins(line: Lease, place: str, by: str = ONE, **more: str) -> LeaseRequest:
 FIRST, SECOND, THIRD = waits("0.000003.b"), waits("1.000001.c", due_ms=7_000), waits("1.000002.a")
 
 
-async def test_look_returns_first_waiting_pack(world: World) -> None:
-    backlog = world.container().backlog
+async def test_look_returns_first_waiting_pack(world: World, backlog: Backlog) -> None:
     assert await backlog.read("shop-1", HOST) == Lease(epoch=0)
     await backlog.put("shop-1", HOST, [THIRD, SECOND])
     await backlog.put("shop-1", HOST, [FIRST])
@@ -52,8 +52,7 @@ async def test_look_returns_first_waiting_pack(world: World) -> None:
     assert await other.get("shop-1", HOST, FIRST.place) is None
 
 
-async def test_backlogs_are_separate_per_crawl_and_host(world: World) -> None:
-    backlog = world.container().backlog
+async def test_backlogs_are_separate_per_crawl_and_host(backlog: Backlog) -> None:
     await backlog.put("shop-1", HOST, [FIRST])
     await backlog.put("shop-1", f"{HOST}:81", [SECOND])
     await backlog.put("shop-12", HOST, [THIRD])
@@ -64,8 +63,7 @@ async def test_backlogs_are_separate_per_crawl_and_host(world: World) -> None:
     assert await backlog.read("other-1", HOST) == Lease(epoch=0)
 
 
-async def test_repeated_put_changes_nothing(world: World) -> None:
-    backlog = world.container().backlog
+async def test_repeated_put_changes_nothing(world: World, backlog: Backlog) -> None:
     other = WaitingPack(place=FIRST.place, body="other", due_ms=9)
     await backlog.put("shop-1", HOST, [FIRST, other])
     line = await backlog.read("shop-1", HOST)
@@ -76,8 +74,7 @@ async def test_repeated_put_changes_nothing(world: World) -> None:
     assert await backlog.first_places("shop-1", HOST, 9) == (FIRST, SECOND)
 
 
-async def test_left_place_is_not_leased(world: World) -> None:
-    backlog = world.container().backlog
+async def test_left_place_is_not_leased(backlog: Backlog) -> None:
     await backlog.put("shop-1", HOST, [FIRST, SECOND])
     line = await backlog.read("shop-1", HOST)
     assert await backlog.acquire(begins(line, FIRST.place))
@@ -89,8 +86,7 @@ async def test_left_place_is_not_leased(world: World) -> None:
     assert await backlog.read("shop-1", HOST) == Lease(epoch=2, holder=TWO, first=FIRST)
 
 
-async def test_forget_keeps_leased_places(world: World) -> None:
-    backlog = world.container().backlog
+async def test_forget_keeps_leased_places(backlog: Backlog) -> None:
     await backlog.put("shop-1", HOST, [FIRST, SECOND, THIRD])
     line = await backlog.read("shop-1", HOST)
     assert await backlog.acquire(begins(line, SECOND.place))
@@ -103,8 +99,7 @@ async def test_forget_keeps_leased_places(world: World) -> None:
     assert await backlog.read("shop-1", HOST) == expected
 
 
-async def test_begin_of_left_pack_reports_it_as_left(world: World) -> None:
-    backlog = world.container().backlog
+async def test_begin_of_left_pack_reports_it_as_left(backlog: Backlog) -> None:
     await backlog.put("shop-1", HOST, [FIRST, SECOND])
     line = await backlog.read("shop-1", HOST)
     await backlog.release("shop-1", HOST, FIRST.place, TWO)
@@ -113,16 +108,14 @@ async def test_begin_of_left_pack_reports_it_as_left(world: World) -> None:
     assert await backlog.read("shop-1", HOST) == expected
 
 
-async def test_begin_without_place_leaves_no_leased_pack(world: World) -> None:
-    backlog = world.container().backlog
+async def test_begin_without_place_leaves_no_leased_pack(backlog: Backlog) -> None:
     await backlog.put("shop-1", HOST, [FIRST])
     assert await backlog.acquire(begins(await backlog.read("shop-1", HOST), FIRST.place))
     assert await backlog.acquire(begins(await backlog.read("shop-1", HOST), "", ""))
     assert await backlog.read("shop-1", HOST) == Lease(epoch=2, first=FIRST)
 
 
-async def test_leased_pack_stays_visible_behind_later_ones(world: World) -> None:
-    backlog = world.container().backlog
+async def test_leased_pack_stays_visible_behind_later_ones(world: World, backlog: Backlog) -> None:
     await backlog.put("shop-1", HOST, [THIRD, waits("2")])
     line = await backlog.read("shop-1", HOST)
     assert await backlog.acquire(begins(line, THIRD.place))
@@ -176,8 +169,7 @@ async def test_pack_is_sent_only_with_all_leases_of_its_deliveries(world: World)
     assert await world.container().packs.note_sent(ONE, 1), "it is recorded already"
 
 
-async def test_backlog_takes_longest_names_and_many_places(world: World) -> None:
-    backlog = world.container().backlog
+async def test_backlog_takes_longest_names_and_many_places(backlog: Backlog) -> None:
     waiting = [waits(f"{place:02}{'x' * 98}") for place in range(40)]
     await backlog.put("c" * 128, LONG_HOST, waiting[::-1])
     assert (await backlog.read("c" * 128, LONG_HOST)).first == waiting[0]
@@ -200,8 +192,7 @@ async def test_concurrent_send_is_noted_once(world: World) -> None:
     assert (await one.first_places("shop-1", "late", 1))[0].sent_at_ms == 9_000
 
 
-async def test_left_pack_is_not_noted_as_sent(world: World) -> None:
-    backlog = world.container().backlog
+async def test_left_pack_is_not_noted_as_sent(backlog: Backlog) -> None:
     await backlog.put("shop-1", "late", [FIRST, SECOND])
     assert await backlog.note_sent("shop-1", "late", FIRST, 5_000)
     (noted, _) = await backlog.first_places("shop-1", "late", 2)

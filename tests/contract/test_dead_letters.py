@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orbweaver.frontier.dead_letters import DeadLetter
     from orbweaver.frontier.queues import DeadLetters
     from tests.contract.faults import Answer, Call
-    from tests.contract.worlds import AwsWorld, World
+    from tests.contract.worlds import AwsWorld, Container, World
 
 HOLD_S = 300
 
@@ -38,8 +38,7 @@ async def test_empty_queue_has_no_letters(world: World) -> None:
     assert await world.receive("crawl") == []
 
 
-async def test_letter_is_read_with_body_and_reason(world: World) -> None:
-    container = world.container()
+async def test_letter_is_read_with_body_and_reason(container: Container) -> None:
     await container.queue.dead_letter("{ü", "body is neither a URL nor valid JSON")
     (letter,) = await container.dead_letters.take(10, HOLD_S)
     assert (letter.body, letter.reason) == ("{ü", "body is neither a URL nor valid JSON")
@@ -59,16 +58,14 @@ async def test_held_letter_is_hidden_until_put_back(world: World) -> None:
     assert again.receives == 2
 
 
-async def test_hold_expires(world: World) -> None:
-    container = world.container()
+async def test_hold_expires(container: Container) -> None:
     await container.queue.dead_letter("x", "why")
     (letter,) = await container.dead_letters.take(10, 0)
     (again,) = await container.dead_letters.take(10, HOLD_S)
     assert again.id == letter.id
 
 
-async def test_take_returns_every_letter_once(world: World) -> None:
-    container = world.container()
+async def test_take_returns_every_letter_once(container: Container) -> None:
     bodies = [f"{{{number}" for number in range(57)]
     await asyncio.gather(*(container.queue.dead_letter(body, "why") for body in bodies))
     taken = await all_of(container.dead_letters, 25)
@@ -78,8 +75,7 @@ async def test_take_returns_every_letter_once(world: World) -> None:
     assert len(await all_of(container.dead_letters)) == 57
 
 
-async def test_delete_removes_only_given_letters(world: World) -> None:
-    container = world.container()
+async def test_delete_removes_only_given_letters(world: World, container: Container) -> None:
     for number in range(13):
         await container.queue.dead_letter(f"{{{number}", "why")
     taken = await all_of(container.dead_letters)
@@ -103,8 +99,7 @@ async def test_redrive_returns_body_to_its_own_queue(world: World) -> None:
 
 
 @pytest.mark.parametrize("source", MessageSource)
-async def test_letter_reports_its_source_queue(world: World, source: MessageSource) -> None:
-    container = world.container()
+async def test_letter_reports_its_source_queue(container: Container, source: MessageSource) -> None:
     await container.queue.dead_letter("x", "why", source)
     (letter,) = await container.dead_letters.take(10, HOLD_S)
     assert letter.source is source

@@ -95,8 +95,7 @@ async def test_record_is_read_as_stored(
     assert list((await read(world.container().pages)).values()) == [record]
 
 
-async def test_second_store_changes_nothing(world: World) -> None:
-    pages = world.container().pages
+async def test_second_store_changes_nothing(world: World, pages: Pages) -> None:
     records = [samples.record(number) for number in range(5)]
     await pages.store(records)
     await world.container().pages.store(records[:3])
@@ -105,20 +104,17 @@ async def test_second_store_changes_nothing(world: World) -> None:
     ]
 
 
-async def test_last_record_of_url_in_call_wins(world: World) -> None:
-    pages = world.container().pages
+async def test_last_record_of_url_in_call_wins(pages: Pages) -> None:
     await pages.store([samples.record(1, title="first"), samples.record(1, title="last")])
     assert [record.title for record in (await read(pages)).values()] == ["last"]
 
 
-async def test_empty_result_pack_stores_nothing(world: World) -> None:
-    pages = world.container().pages
+async def test_empty_result_pack_stores_nothing(pages: Pages) -> None:
     await pages.store([])
     assert await read(pages) == {}
 
 
-async def test_shard_is_read_in_key_order(world: World) -> None:
-    pages = world.container().pages
+async def test_shard_is_read_in_key_order(pages: Pages) -> None:
     records = [samples.record(number) for number in range(60)]
     await pages.store(records)
     found: list[str] = []
@@ -133,8 +129,7 @@ async def test_shard_is_read_in_key_order(world: World) -> None:
     assert sorted(found) == sorted(record.url for record in records)
 
 
-async def test_read_continues_after_key(world: World) -> None:
-    pages = world.container().pages
+async def test_read_continues_after_key(pages: Pages) -> None:
     await pages.store([samples.record(number) for number in range(40)])
     keys = [key async for key, _ in pages.read_shard(DAY, 0)]
     for place, key in enumerate(keys):
@@ -144,8 +139,7 @@ async def test_read_continues_after_key(world: World) -> None:
     assert between == keys[1:]
 
 
-async def test_read_by_crawl_omits_similar_crawl_ids(world: World) -> None:
-    pages = world.container().pages
+async def test_read_by_crawl_omits_similar_crawl_ids(pages: Pages) -> None:
     crawls = ("a-1", "a-1x", "a-10", "a", "b")
     await pages.store(
         [samples.record(number, crawl=crawl) for number in range(12) for crawl in crawls]
@@ -158,8 +152,7 @@ async def test_read_by_crawl_omits_similar_crawl_ids(world: World) -> None:
 
 
 @pytest.mark.parametrize("after", ["a#", "b#", "b#~", "c#", "~"])
-async def test_read_by_crawl_continues_after_any_key(world: World, after: str) -> None:
-    pages = world.container().pages
+async def test_read_by_crawl_continues_after_any_key(pages: Pages, after: str) -> None:
     await pages.store(
         [samples.record(number, crawl=crawl) for number in range(8) for crawl in "abc"]
     )
@@ -169,8 +162,7 @@ async def test_read_by_crawl_continues_after_any_key(world: World, after: str) -
         assert rows == [key for key in everything if key.startswith("b#") and key > after]
 
 
-async def test_record_is_stored_in_utc_day_of_fetch(world: World) -> None:
-    pages = world.container().pages
+async def test_record_is_stored_in_utc_day_of_fetch(pages: Pages) -> None:
     midnight_ms = samples.NOW_MS + 12 * 3_600_000
     await pages.store([samples.record(1, fetched_at=midnight_ms - 1)])
     await pages.store([samples.record(2, fetched_at=midnight_ms)])
@@ -180,9 +172,8 @@ async def test_record_is_stored_in_utc_day_of_fetch(world: World) -> None:
     assert await read(pages, "2026-01-17") == {}
 
 
-async def test_day_larger_than_one_answer_is_read(world: World) -> None:
+async def test_day_larger_than_one_answer_is_read(pages: Pages) -> None:
     """DynamoDB returns at most 1 MB per answer."""
-    pages = world.container().pages
     wide = "x" * 30_000
     records = [samples.record(number, description=wide) for number in range(150)]
     await pages.store(records)
@@ -191,14 +182,12 @@ async def test_day_larger_than_one_answer_is_read(world: World) -> None:
     )
 
 
-async def test_lone_surrogates_can_be_stored(world: World) -> None:
-    pages = world.container().pages
+async def test_lone_surrogates_can_be_stored(pages: Pages) -> None:
     await pages.store([samples.record(1, etag="\udcff", title="kept")])
     assert [record.title for record in (await read(pages)).values()] == ["kept"]
 
 
-async def test_crawls_of_day_are_listed_once_sorted(world: World) -> None:
-    pages = world.container().pages
+async def test_crawls_of_day_are_listed_once_sorted(pages: Pages) -> None:
     assert await pages.crawls_of(DAY) == ()
     names = ("shop", "shop-1", "shop-1-20260115-120000", "a", "zz_9.x", "default")
     records = [samples.record(number, crawl=name) for name in names for number in range(7)]
@@ -207,8 +196,7 @@ async def test_crawls_of_day_are_listed_once_sorted(world: World) -> None:
     assert await pages.crawls_of(DAY) == tuple(sorted(names))
 
 
-async def test_shard_count_stops_at_limit(world: World) -> None:
-    pages = world.container().pages
+async def test_shard_count_stops_at_limit(pages: Pages) -> None:
     await pages.store([samples.record(number) for number in range(40)])
     await pages.store([samples.record(number, crawl="shop-11") for number in range(5)])
     counts = [await pages.count(DAY, shard, "shop-1", 100) for shard in range(pages.shards)]

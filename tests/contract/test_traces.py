@@ -17,7 +17,7 @@ from tests.contract import samples
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.contract.worlds import AwsWorld, World
+    from tests.contract.worlds import AwsWorld, Container, World
     from tests.memory import ManualClock
 
 HOST = "https://example.com"
@@ -36,8 +36,7 @@ async def listed(found: AsyncIterator[Any]) -> list[Any]:
     return [one async for one in found]
 
 
-async def test_erasure_of_claims_keeps_changed_ones(world: World) -> None:
-    container = world.container()
+async def test_erasure_of_claims_keeps_changed_ones(world: World, container: Container) -> None:
     targets = [samples.target(number) for number in range(40)]
     claimer = CLAIMER
     await container.frontier.claim(claimer, targets)
@@ -57,8 +56,7 @@ async def test_erasure_of_claims_keeps_changed_ones(world: World) -> None:
     assert left == set(claims) - {one.url}
 
 
-async def test_replacing_claim_names_replaced_claim_until_stripped(world: World) -> None:
-    container = world.container()
+async def test_replacing_claim_names_replaced_claim_until_stripped(container: Container) -> None:
     target = samples.target(1)
     first = CLAIMER
     await container.frontier.claim(first, [target])
@@ -74,8 +72,7 @@ async def test_replacing_claim_names_replaced_claim_until_stripped(world: World)
     assert (claim.crawl, claim.was) == ("shop-2", "")
 
 
-async def test_records_of_all_days_are_read_and_removed(world: World) -> None:
-    container = world.container()
+async def test_records_of_all_days_are_read_and_removed(world: World, container: Container) -> None:
     records = [
         samples.record(number, fetched_at=samples.NOW_MS + number * 86_400_000)
         for number in range(5)
@@ -91,8 +88,9 @@ async def test_records_of_all_days_are_read_and_removed(world: World) -> None:
 
 
 @pytest.mark.parametrize("more", [0, 500], ids=["short", "long"])
-async def test_definition_changes_in_any_state_unless_edited(world: World, more: int) -> None:
-    container = world.container()
+async def test_definition_changes_in_any_state_unless_edited(
+    container: Container, more: int
+) -> None:
     others = tuple(f"{HOST}/b/{place}/{'x' * 1_000}" for place in range(more))
     crawl = replace(CRAWL, seeds=(f"{HOST}/a", f"{HOST}/b", *others))
     await container.crawls.create(crawl)
@@ -109,8 +107,9 @@ async def test_definition_changes_in_any_state_unless_edited(world: World, more:
 
 
 @pytest.mark.parametrize("more", [0, 500], ids=["short", "long"])
-async def test_erase_rule_survives_steering_edits_and_end(world: World, more: int) -> None:
-    container = world.container()
+async def test_erase_rule_survives_steering_edits_and_end(
+    world: World, container: Container, more: int
+) -> None:
     seeds = tuple(f"{HOST}/b/{place}/{'x' * 1_000}" for place in range(more))
     crawl = replace(CRAWL, seeds=(f"{HOST}/a", *seeds))
     await container.crawls.create(crawl)
@@ -131,16 +130,14 @@ async def test_erase_rule_survives_steering_edits_and_end(world: World, more: in
     assert not erase_rule(found).url(f"{HOST}/a")
 
 
-async def test_samples_can_be_replaced(world: World) -> None:
-    container = world.container()
+async def test_samples_can_be_replaced(container: Container) -> None:
     await container.crawls.create(CRAWL)
     await container.crawls.keep_samples(CRAWL, {"scope": ("a", "b"), "depth": ("c",)})
     await container.traces.put_samples(CRAWL.id, {"scope": ("b",), "depth": ()})
     assert dict(await container.crawls.samples(CRAWL.id)) == {"scope": ("b",), "depth": ()}
 
 
-async def test_erased_crawl_is_finished_and_unlisted(world: World) -> None:
-    container = world.container()
+async def test_erased_crawl_is_finished_and_unlisted(world: World, container: Container) -> None:
     finished = replace(
         CRAWL, seeds=(f"{HOST}/a",), state=State.FINISHED, finished_at_ms=samples.NOW_MS
     )
@@ -158,8 +155,7 @@ async def test_erased_crawl_is_finished_and_unlisted(world: World) -> None:
         assert await container.crawls.samples(CRAWL.id) == {}
 
 
-async def test_host_with_future_slots_loses_only_robots(world: World) -> None:
-    container = world.container()
+async def test_host_with_future_slots_loses_only_robots(world: World, container: Container) -> None:
     entry = RobotsEntry(fetched_at_ms=samples.NOW_MS, body=b"x", verdict="rules", detail=None)
     for host in (HOST, "https://other.example"):
         await container.hosts.keep_robots(host, entry)
@@ -177,8 +173,9 @@ async def test_host_with_future_slots_loses_only_robots(world: World) -> None:
 
 
 @pytest.mark.parametrize("quiet_ms", [1_800_000, 1_799_999])
-async def test_host_with_strikes_stays_for_half_an_hour(world: World, quiet_ms: int) -> None:
-    container = world.container()
+async def test_host_with_strikes_stays_for_half_an_hour(
+    world: World, container: Container, quiet_ms: int
+) -> None:
     await container.hosts.block(HOST, samples.NOW_MS + 1, 1, samples.NOW_MS)
     gone = await container.traces.remove_host(HOST, samples.NOW_MS + quiet_ms)
     assert gone is (quiet_ms == 1_800_000)
@@ -189,8 +186,7 @@ async def test_host_with_strikes_stays_for_half_an_hour(world: World, quiet_ms: 
     assert await container.traces.remove_host(HOST, past_ms) is gone
 
 
-async def test_cookies_are_removed_one_by_one(world: World) -> None:
-    container = world.container()
+async def test_cookies_are_removed_one_by_one(world: World, container: Container) -> None:
     for crawl_id, site in (("c-1", "example.com"), ("c-1", "[::1]"), ("c-2", "example.com")):
         await container.hosts.keep_cookies(crawl_id, site, "[]", samples.NOW_MS)
     named = await listed(container.traces.cookies())
