@@ -14,15 +14,13 @@ from infra.config import Config
 from infra.node import use_wheel_node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
-def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Synthesized]:
+def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
     """Return a function that synthesizes a stack for a context (keywords) over a tiny asset."""
     use_wheel_node()
     from aws_cdk import App
@@ -51,11 +49,11 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Synthe
 
 
 @pytest.fixture(scope="session")
-def aws(synthesize: Callable[..., Synthesized]) -> Synthesized:
+def aws(synthesize: Synthesize) -> Synthesized:
     return synthesize()
 
 
 @pytest.fixture(scope="session")
-def local(synthesize: Callable[..., Synthesized]) -> Synthesized:
+def local(synthesize: Synthesize) -> Synthesized:
     """Return the default stack on an emulator."""
     return synthesize(target="local", allow_addresses="127.0.0.1/32")

@@ -9,60 +9,31 @@ WORKER, EXPORTER, API, STARTER, NOTIFIER = (
 )
 HERE = "arn:<AWS::Partition>"
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
+
+
+def may(service: str, actions: str) -> set[str]:
+    return {f"{service}:{action}" for action in actions.split()}
+
+
+# Messages: send them, let Lambda poll them, and also return failed ones early.
+SENDS = {"sqs:SendMessage"}
+POLLS = may("sqs", "ReceiveMessage DeleteMessage GetQueueAttributes")
+WORKS = POLLS | {"sqs:ChangeMessageVisibility"}
+WRITES = may("dynamodb", "BatchGetItem PartiQLInsert PutItem UpdateItem DeleteItem")
 # Complete permissions of each role. Each line exists because an adapter makes that call.
 ALLOWED = {
     "WorkerProgramRole": {
-        "<FrontierCrawl.Arn>": {
-            "sqs:ReceiveMessage",
-            "sqs:ChangeMessageVisibility",
-            "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
-            "sqs:SendMessage",
-        },
-        "<FrontierSeeds.Arn>": {
-            "sqs:ReceiveMessage",
-            "sqs:ChangeMessageVisibility",
-            "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
-        },
-        "<FrontierExpress.Arn>": {
-            "sqs:ReceiveMessage",
-            "sqs:ChangeMessageVisibility",
-            "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
-            "sqs:SendMessage",
-        },
-        "<FrontierDeadLetters.Arn>": {"sqs:SendMessage"},
-        "<StorageUrls.Arn>": {
-            "dynamodb:BatchGetItem",
-            "dynamodb:PartiQLInsert",
-            "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
-            "dynamodb:DeleteItem",
-        },
+        "<FrontierCrawl.Arn>": WORKS | SENDS,
+        "<FrontierSeeds.Arn>": WORKS,
+        "<FrontierExpress.Arn>": WORKS | SENDS,
+        "<FrontierDeadLetters.Arn>": SENDS,
+        "<StorageUrls.Arn>": WRITES,
         "<StoragePages.Arn>": {"dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"},
-        "<StorageHosts.Arn>": {
-            "dynamodb:BatchGetItem",
-            "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
-        },
-        "<StorageCrawls.Arn>": {
-            "dynamodb:GetItem",
-            "dynamodb:BatchGetItem",
-            "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
-            "dynamodb:ConditionCheckItem",
-        },
-        "<StoragePacks.Arn>": {
-            "dynamodb:GetItem",
-            "dynamodb:BatchGetItem",
-            "dynamodb:Query",
-            "dynamodb:PartiQLInsert",
-            "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
-            "dynamodb:DeleteItem",
-            "dynamodb:ConditionCheckItem",
-        },
+        "<StorageHosts.Arn>": may("dynamodb", "BatchGetItem PutItem UpdateItem"),
+        "<StorageCrawls.Arn>": may(
+            "dynamodb", "GetItem BatchGetItem PutItem UpdateItem ConditionCheckItem"
+        ),
+        "<StoragePacks.Arn>": WRITES | may("dynamodb", "GetItem Query ConditionCheckItem"),
         f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
         "<StorageBucket.Arn>/bodies/*": {"s3:PutObject"},
         "<StorageBucket.Arn>/claimed/*": {"s3:GetObject", "s3:PutObject"},
@@ -80,39 +51,22 @@ ALLOWED = {
         "<StorageBucket.Arn>/exports/*": {"s3:GetObject", "s3:PutObject", "s3:DeleteObject"},
         "<StorageBucket.Arn>/bodies/*": {"s3:GetObject"},
         "<StorageBucket.Arn>": {"s3:ListBucket"},
-        "<ExporterOrders.Arn>": {
-            "sqs:ReceiveMessage",
-            "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
-            "sqs:SendMessage",
-        },
+        "<ExporterOrders.Arn>": POLLS | SENDS,
         f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
         **{
-            f"{HERE}:glue:<AWS::Region>:<AWS::AccountId>:{part}": {
-                "glue:GetTable",
-                "glue:CreateTable",
-                "glue:UpdateTable",
-            }
+            f"{HERE}:glue:<AWS::Region>:<AWS::AccountId>:{part}": may(
+                "glue", "GetTable CreateTable UpdateTable"
+            )
             for part in ("catalog", "database/orbweaver", "table/orbweaver/items_*")
         },
-        "<ExporterFailures.Arn>": {"sqs:SendMessage"},
+        "<ExporterFailures.Arn>": SENDS,
         "<ExporterProgramLogs.Arn>": LOGS,
     },
     "ApiProgramRole": {
-        "<FrontierCrawl.Arn>": {"sqs:SendMessage"},
-        "<FrontierExpress.Arn>": {"sqs:SendMessage"},
-        "<StorageCrawls.Arn>": {
-            "dynamodb:BatchGetItem",
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:Scan",
-            "dynamodb:UpdateItem",
-        },
-        "<StoragePacks.Arn>": {
-            "dynamodb:BatchGetItem",
-            "dynamodb:BatchWriteItem",
-            "dynamodb:Query",
-        },
+        "<FrontierCrawl.Arn>": SENDS,
+        "<FrontierExpress.Arn>": SENDS,
+        "<StorageCrawls.Arn>": may("dynamodb", "BatchGetItem GetItem PutItem Scan UpdateItem"),
+        "<StoragePacks.Arn>": may("dynamodb", "BatchGetItem BatchWriteItem Query"),
         "<StoragePages.Arn>": {"dynamodb:BatchGetItem", "dynamodb:Query"},
         "<StorageUrls.Arn>": {"dynamodb:BatchGetItem"},
         "<StorageHosts.Arn>": {"dynamodb:BatchGetItem"},
@@ -124,23 +78,18 @@ ALLOWED = {
     },
     "ExporterScheduleRole": {
         "<ExporterProgramFunction.Arn>": {"lambda:InvokeFunction"},
-        "<ExporterFailures.Arn>": {"sqs:SendMessage"},
+        "<ExporterFailures.Arn>": SENDS,
     },
     "StarterProgramRole": {
-        "<FrontierCrawl.Arn>": {"sqs:SendMessage"},
-        "<FrontierExpress.Arn>": {"sqs:SendMessage"},
-        "<StorageCrawls.Arn>": {
-            "dynamodb:Scan",
-            "dynamodb:GetItem",
-            "dynamodb:BatchGetItem",
-            "dynamodb:PutItem",
-        },
-        "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
+        "<FrontierCrawl.Arn>": SENDS,
+        "<FrontierExpress.Arn>": SENDS,
+        "<StorageCrawls.Arn>": may("dynamodb", "Scan GetItem BatchGetItem PutItem"),
+        "<FailedCallsQueue.Arn>": SENDS,
         "<StarterProgramLogs.Arn>": LOGS,
     },
     "StarterFiringRole": {
         "<StarterProgramFunction.Arn>": {"lambda:InvokeFunction"},
-        "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
+        "<FailedCallsQueue.Arn>": SENDS,
     },
 }
 # With a hosted console: the API's permissions, and counting messages.
@@ -151,8 +100,8 @@ HOSTING = {
         for name, actions in ALLOWED["ApiProgramRole"].items()
         if "Api" not in name
     },
-    "<FrontierCrawl.Arn>": {"sqs:SendMessage"} | COUNTED,
-    "<FrontierExpress.Arn>": {"sqs:SendMessage"} | COUNTED,
+    "<FrontierCrawl.Arn>": SENDS | COUNTED,
+    "<FrontierExpress.Arn>": SENDS | COUNTED,
     "<FrontierSeeds.Arn>": COUNTED,
     "<FrontierDeadLetters.Arn>": {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"} | COUNTED,
     "<ConsoleProgramLogs.Arn>": LOGS,
@@ -161,19 +110,13 @@ HOSTING = {
 NOTIFYING = {
     "<StorageCrawls.Arn>": {"dynamodb:GetItem", "dynamodb:BatchGetItem"},
     "<NotifierSecret.Id>": {"secretsmanager:GetSecretValue"},
-    "<FailedCallsQueue.Arn>": {"sqs:SendMessage"},
+    "<FailedCallsQueue.Arn>": SENDS,
     "<NotifierProgramLogs.Arn>": LOGS,
 }
 # With deliveries, and the additional permissions to copy to another bucket.
 DELIVERING = {
-    "<DeliveryQueue.Arn>": {
-        "sqs:ReceiveMessage",
-        "sqs:DeleteMessage",
-        "sqs:GetQueueAttributes",
-        "sqs:ChangeMessageVisibility",
-        "sqs:SendMessage",
-    },
-    "<DeliveryDeadLetters.Arn>": {"sqs:SendMessage"},
+    "<DeliveryQueue.Arn>": WORKS | SENDS,
+    "<DeliveryDeadLetters.Arn>": SENDS,
     "<StorageBucket.Arn>/exports/*": {"s3:GetObject"},
     "<StorageBucket.Arn>": {"s3:ListBucket"},
     "<DeliveryProgramLogs.Arn>": LOGS,

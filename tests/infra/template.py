@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from infra.stack import OrbweaverStack
 
@@ -18,6 +18,13 @@ BILLED_IDLE = (
     *("AWS::WAFv2::", "AWS::KMS::", "AWS::CloudWatch::Alarm", "AWS::SecretsManager::"),
     "AWS::EC2::",
 )
+# Context of a receiver of exports.
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+SFTP = {
+    "sftp_url": "sftp://crawler@files.example.org/~/in/box",
+    "sftp_host_key": f"files.example.org {KEY}",
+    "sftp_secret": "crawl/sftp",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +68,10 @@ class Synthesized:
                 for resource in listed(statement["Resource"]):
                     allowed.setdefault(text(resource), set()).update(listed(statement["Action"]))
         return allowed
+
+
+# Synthesizes a stack for a context, given as keywords.
+Synthesize: TypeAlias = "Callable[..., Synthesized]"
 
 
 def listed(value: Any) -> list[Any]:

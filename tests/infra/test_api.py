@@ -13,9 +13,7 @@ from orbweaver.control.json_reader import read
 from tests.infra.template import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 pytestmark = pytest.mark.infra
 
@@ -92,9 +90,7 @@ def test_function_answers_before_gateway_timeout(aws: Synthesized) -> None:
     assert aws.properties("AWS::Lambda::Function")["ApiProgramFunction"]["Timeout"] < 29
 
 
-def test_account_log_role_is_kept_or_omitted(
-    aws: Synthesized, synthesize: Callable[..., Synthesized]
-) -> None:
+def test_account_log_role_is_kept_or_omitted(aws: Synthesized, synthesize: Synthesize) -> None:
     (account,) = aws.resources("AWS::ApiGateway::Account").values()
     assert account["DeletionPolicy"] == "Retain"
     assert aws.resources("AWS::IAM::Role")["ApiLogsRole"]["DeletionPolicy"] == "Retain"

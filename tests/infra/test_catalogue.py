@@ -11,9 +11,7 @@ from orbweaver.exporting.glue_schema import TABLES, glue_columns
 from tests.infra.template import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 pytestmark = pytest.mark.infra
 
@@ -59,7 +57,7 @@ def test_workgroup_limits_override_clients(aws: Synthesized) -> None:
     assert results["EncryptionConfiguration"] == {"EncryptionOption": "SSE_S3"}
 
 
-def test_query_results_use_key_of_stack(synthesize: Callable[..., Synthesized]) -> None:
+def test_query_results_use_key_of_stack(synthesize: Synthesize) -> None:
     group = synthesize(kms_key="generate").only(GROUP)["WorkGroupConfiguration"]
     encrypted = group["ResultConfiguration"]["EncryptionConfiguration"]
     assert encrypted["EncryptionOption"] == "SSE_KMS"

@@ -15,9 +15,7 @@ from tests.infra.roles import ALLOWED, HOSTING
 from tests.infra.template import BILLED_IDLE, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 pytestmark = pytest.mark.infra
 
@@ -26,7 +24,7 @@ GATEWAY = "AWS::ApiGatewayV2::"
 
 
 @pytest.fixture(scope="module")
-def hosting(synthesize: Callable[..., Synthesized]) -> Synthesized:
+def hosting(synthesize: Synthesize) -> Synthesized:
     return synthesize(console="yes")
 
 
@@ -125,7 +123,7 @@ def test_only_admins_create_users_and_browser_keeps_no_secret(hosting: Synthesiz
 
 
 def test_user_pool_is_kept_and_protected_once_the_stack_exists(
-    hosting: Synthesized, synthesize: Callable[..., Synthesized]
+    hosting: Synthesized, synthesize: Synthesize
 ) -> None:
     """CloudFormation must be able to undo a failed first create, so no pool is protected then."""
     for made, policy, protected in (
@@ -168,7 +166,7 @@ def test_invalid_console_setting_is_refused(context: dict[str, Any], said: str) 
         Config.from_context(context)
 
 
-def test_frugal_stack_counts_one_queue_once(synthesize: Callable[..., Synthesized]) -> None:
+def test_frugal_stack_counts_one_queue_once(synthesize: Synthesize) -> None:
     allowed = synthesize(console="yes", frugal="yes").allowed("ConsoleProgramRole")
     assert {
         resource for resource, actions in allowed.items() if "sqs:GetQueueAttributes" in actions

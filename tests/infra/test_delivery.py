@@ -11,19 +11,11 @@ from infra.keys import ConfigError
 from orbweaver.delivery.plan import TRIES_MAX, retry_s
 from orbweaver.model.settings import Settings
 from tests.infra.roles import COPYING, DELIVERING, HERE
-from tests.infra.template import listed, text
+from tests.infra.template import KEY, SFTP, listed, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tests.infra.template import Synthesize, Synthesized
 
-    from tests.infra.template import Synthesized
-
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
-SFTP = {
-    "sftp_url": "sftp://crawler@files.example.org/~/in/box",
-    "sftp_host_key": f"files.example.org {KEY}",
-    "sftp_secret": "crawl/sftp",
-}
 COPY = {"copy_bucket": "their-exports"}
 FUNCTION, ROLE = "DeliveryProgramFunction", "DeliveryProgramRole"
 DAY_S = 86_400
@@ -51,7 +43,7 @@ def test_stack_without_receiver_has_no_delivery_resources(aws: Synthesized) -> N
     ],
 )
 def test_delivery_role_has_needed_permissions_only(
-    synthesize: Callable[..., Synthesized],
+    synthesize: Synthesize,
     context: dict[str, str],
     more: dict[str, set[str]],
 ) -> None:
@@ -59,9 +51,7 @@ def test_delivery_role_has_needed_permissions_only(
 
 
 @pytest.mark.infra
-def test_exports_of_this_bucket_go_to_delivery_queue(
-    synthesize: Callable[..., Synthesized],
-) -> None:
+def test_exports_of_this_bucket_go_to_delivery_queue(synthesize: Synthesize) -> None:
     """Several stacks share the bus; undeliverable events become dead letters."""
     rule = synthesize(**COPY).properties("AWS::Events::Rule")["DeliveryRule"]
     pattern = rule["EventPattern"]
@@ -74,7 +64,7 @@ def test_exports_of_this_bucket_go_to_delivery_queue(
 
 
 @pytest.mark.infra
-def test_delivery_is_retried_for_about_a_day(synthesize: Callable[..., Synthesized]) -> None:
+def test_delivery_is_retried_for_about_a_day(synthesize: Synthesize) -> None:
     stack = synthesize(**COPY)
     queue = stack.properties("AWS::SQS::Queue")["DeliveryQueue"]
     assert queue["RedrivePolicy"]["maxReceiveCount"] == TRIES_MAX
@@ -94,7 +84,7 @@ def test_delivery_is_retried_for_about_a_day(synthesize: Callable[..., Synthesiz
 
 
 @pytest.mark.infra
-def test_failed_delivery_raises_alarm(synthesize: Callable[..., Synthesized]) -> None:
+def test_failed_delivery_raises_alarm(synthesize: Synthesize) -> None:
     stack = synthesize(**COPY)
     alarm = stack.properties("AWS::CloudWatch::Alarm")["MonitoringDeliveries"]
     (dimension,) = alarm["Dimensions"]
@@ -105,7 +95,7 @@ def test_failed_delivery_raises_alarm(synthesize: Callable[..., Synthesized]) ->
 
 
 @pytest.mark.infra
-def test_delivery_settings_reach_its_function_only(synthesize: Callable[..., Synthesized]) -> None:
+def test_delivery_settings_reach_its_function_only(synthesize: Synthesize) -> None:
     stack = synthesize(**SFTP)
     settings = Settings.from_environment(environment(stack))
     named = (
@@ -129,7 +119,7 @@ def test_delivery_settings_reach_its_function_only(synthesize: Callable[..., Syn
 
 
 @pytest.mark.infra
-def test_delivery_queue_accepts_only_its_rule(synthesize: Callable[..., Synthesized]) -> None:
+def test_delivery_queue_accepts_only_its_rule(synthesize: Synthesize) -> None:
     policies = synthesize(**COPY).properties("AWS::SQS::QueuePolicy").values()
     allowing = [
         statement

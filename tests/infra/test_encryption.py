@@ -10,9 +10,7 @@ from tests.infra.template import HASH, listed, text
 from tests.infra.test_findings import found_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 pytestmark = pytest.mark.infra
 
@@ -21,7 +19,7 @@ OWN = {"generate": "<EncryptionKey.Arn>", ARN: ARN}
 
 
 @pytest.fixture(params=OWN)
-def keyed(request: pytest.FixtureRequest, synthesize: Callable[..., Synthesized]) -> Any:
+def keyed(request: pytest.FixtureRequest, synthesize: Synthesize) -> Any:
     """Return a stack with a key, and the key's name in its template."""
     context = {"kms_key": request.param, "webhook_secret": "generate"}
     return synthesize(**context), OWN[request.param]
@@ -81,7 +79,7 @@ def test_roles_have_needed_key_permissions_only(keyed: tuple[Synthesized, str]) 
     assert "ApiLogsRole" not in found
 
 
-def test_services_can_use_stacks_own_key(synthesize: Callable[..., Synthesized]) -> None:
+def test_services_can_use_stacks_own_key(synthesize: Synthesize) -> None:
     stack = synthesize(kms_key="generate")
     ((name, resource),) = stack.resources("AWS::KMS::Key").items()
     assert name == "EncryptionKey"
@@ -102,7 +100,7 @@ def test_services_can_use_stacks_own_key(synthesize: Callable[..., Synthesized])
         assert set(statement["Action"]) == {"kms:Decrypt", "kms:GenerateDataKey*"}
 
 
-def test_rules_reach_encrypted_queues(synthesize: Callable[..., Synthesized]) -> None:
+def test_rules_reach_encrypted_queues(synthesize: Synthesize) -> None:
     """EventBridge passes no source to the key, so its policy has no such condition."""
     stack = synthesize(kms_key="generate", webhook_secret="generate", copy_bucket="their-exports")
     (key,) = stack.resources("AWS::KMS::Key").values()

@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.config import Config
+from tests.infra.template import SFTP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from aws_cdk import Acknowledgment
     from constructs import IConstruct
 
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize
 
 pytestmark = pytest.mark.infra
 
 REASON_CHARS_MIN = 30
-SFTP = {
-    "sftp_url": "sftp://crawler@files.example.org",
-    "sftp_host_key": f"SHA256:{'A' * 43}",
-    "sftp_secret": "crawl/sftp",
-}
 
 
 def found_in(stack: IConstruct) -> set[tuple[str, str]]:
@@ -53,9 +47,7 @@ def found_in(stack: IConstruct) -> set[tuple[str, str]]:
         {"console": "yes"},
     ],
 )
-def test_stack_has_only_accepted_findings(
-    synthesize: Callable[..., Synthesized], context: dict[str, str]
-) -> None:
+def test_stack_has_only_accepted_findings(synthesize: Synthesize, context: dict[str, str]) -> None:
     assert found_in(synthesize(**context).stack) == set()
 
 
@@ -71,7 +63,7 @@ class Noted:
 
 
 def test_every_accepted_finding_exists_and_has_reason(
-    synthesize: Callable[..., Synthesized], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    synthesize: Synthesize, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from aws_cdk import App
 

@@ -24,9 +24,7 @@ from tests.infra.roles import (
 from tests.infra.template import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 pytestmark = pytest.mark.infra
 
@@ -92,7 +90,7 @@ def test_both_queues_feed_worker(
         assert source["Enabled"] is True
 
 
-def test_kill_switch_disables_event_sources(synthesize: Callable[..., Synthesized]) -> None:
+def test_kill_switch_disables_event_sources(synthesize: Synthesize) -> None:
     stopped = synthesize(worker_enabled="no").properties("AWS::Lambda::EventSourceMapping")
     enabled = {name: source.get("Enabled", True) for name, source in stopped.items()}
     assert enabled == {
@@ -130,7 +128,7 @@ def test_exporter_has_room_for_chunk(aws: Synthesized) -> None:
     assert others == {EXPORTER}
 
 
-def test_orders_reach_exporters_one_at_a_time(synthesize: Callable[..., Synthesized]) -> None:
+def test_orders_reach_exporters_one_at_a_time(synthesize: Synthesize) -> None:
     made = synthesize(exporter_concurrency_max="7")
     sources = made.properties("AWS::Lambda::EventSourceMapping")
     (source,) = (source for name, source in sources.items() if name.startswith("Exporter"))

@@ -9,10 +9,12 @@ import pytest
 from cfnlint import ManualArgs
 from cfnlint.api import lint
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from tests.infra.template import SFTP
 
-    from tests.infra.template import Synthesized
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.infra.template import Synthesize
 
 pytestmark = [pytest.mark.infra, pytest.mark.slow]
 
@@ -22,7 +24,6 @@ IGNORED = {
     "W3005": "CDK has every function wait for its role, which it names as well",
     "I1022": "CDK spells texts with Fn::Join; which function makes them is a matter of taste",
 }
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 EVERYTHING = {
     "alarm_email": "somebody@example.org",
     "alarms": "all",
@@ -31,9 +32,7 @@ EVERYTHING = {
     "proxy_secret": "crawl/proxies",
     "removal": "destroy",
     "webhook_secret": "generate",
-    "sftp_url": "sftp://crawler@files.example.org",
-    "sftp_host_key": f"files.example.org {KEY}",
-    "sftp_secret": "crawl/sftp",
+    **SFTP,
     "copy_bucket": "their-exports",
 }
 VARIANTS: dict[str, dict[str, str]] = {
@@ -50,9 +49,7 @@ def found_in(template: Mapping[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("context", VARIANTS.values(), ids=VARIANTS)
-def test_template_has_no_lint_findings(
-    synthesize: Callable[..., Synthesized], context: dict[str, str]
-) -> None:
+def test_template_has_no_lint_findings(synthesize: Synthesize, context: dict[str, str]) -> None:
     found = found_in(synthesize(**context).template)
     assert not found, "\n".join(found)
 

@@ -17,9 +17,7 @@ from tests.infra.template import denies_plain_http, text
 from tests.unit.emission import crawl_everything, export_a_day, functions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 pytestmark = pytest.mark.infra
 
@@ -102,7 +100,7 @@ def test_topic_accepts_own_alarms_over_tls_only(aws: Synthesized) -> None:
     assert (condition[0], text(condition[1])) == ("aws:SourceAccount", "<AWS::AccountId>")
 
 
-def test_alarms_are_mailed(synthesize: Callable[..., Synthesized]) -> None:
+def test_alarms_are_mailed(synthesize: Synthesize) -> None:
     made = synthesize(alarm_email="someone@example.org")
     subscription = made.only("AWS::SNS::Subscription")
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "someone@example.org")
@@ -120,7 +118,7 @@ def texts(made: Synthesized) -> dict[str, str]:
     }
 
 
-def test_alarm_descriptions_name_command(synthesize: Callable[..., Synthesized]) -> None:
+def test_alarm_descriptions_name_command(synthesize: Synthesize) -> None:
     guide = (Path(__file__).parents[2] / "docs/operations.md").read_text()
     made = synthesize(alarms="all", copy_bucket="their-exports")
     said = texts(made)
@@ -136,7 +134,7 @@ def test_alarm_descriptions_name_command(synthesize: Callable[..., Synthesized])
         assert f"`{command}`" in row, name
 
 
-def test_paid_alarms_are_optional(synthesize: Callable[..., Synthesized]) -> None:
+def test_paid_alarms_are_optional(synthesize: Synthesize) -> None:
     made = synthesize(alarms="all", worker_concurrency_max="600")
     found = made.properties("AWS::CloudWatch::Alarm")
     late = text(found["MonitoringCrawlAge"]["AlarmDescription"])
@@ -152,33 +150,32 @@ def test_paid_alarms_are_optional(synthesize: Callable[..., Synthesized]) -> Non
         stats = [one for one in alarm.get("Metrics", []) if "MetricStat" in one]
         assert (len(stats) or 1) == PAID[name]
         assert [text(action) for action in alarm["AlarmActions"]] == ["<MonitoringAlarms>"]
-    rate = paid["ErrorRate"]
-    assert (rate["Threshold"], rate["EvaluationPeriods"]) == (10, 1)
-    (share,) = (one["Expression"] for one in rate["Metrics"] if "Expression" in one)
-    assert share == "IF(FILL(ended, 0) >= 20, 100 * FILL(failed, 0) / FILL(ended, 0), 0)"
-    assert {one["MetricStat"]["Period"] for one in rate["Metrics"] if "MetricStat" in one} == {300}
+    pages = "(FILL(fetched, 0) + FILL(unchanged, 0))"
+    for name, threshold, share, period_s in (
+        ("ErrorRate", 10, "FILL(failed, 0) / FILL(ended, 0)", 300),
+        ("NeedsRendering", 30, f"FILL(needing, 0) / {pages}", 3600),
+    ):
+        alarm = paid[name]
+        assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (threshold, 1)
+        (found_share,) = (one["Expression"] for one in alarm["Metrics"] if "Expression" in one)
+        whole = share.partition(" / ")[2]
+        assert found_share == f"IF({whole} >= 20, 100 * {share}, 0)"
+        stats = [one["MetricStat"] for one in alarm["Metrics"] if "MetricStat" in one]
+        assert {stat["Period"] for stat in stats} == {period_s}
+        if name == "NeedsRendering":
+            names = {stat["Metric"]["MetricName"] for stat in stats}
+            assert names == {name, "fetched", "unchanged"}
     drop = paid["YieldDrop"]
     assert (drop["MetricName"], drop["Statistic"], drop["Threshold"]) == (
         "YieldDropPercent",
         "Maximum",
         30,
     )
-    needing = paid["NeedsRendering"]
-    assert (needing["Threshold"], needing["EvaluationPeriods"]) == (30, 1)
-    (share,) = (one["Expression"] for one in needing["Metrics"] if "Expression" in one)
-    pages = "(FILL(fetched, 0) + FILL(unchanged, 0))"
-    assert share == f"IF({pages} >= 20, 100 * FILL(needing, 0) / {pages}, 0)"
-    stats = [one["MetricStat"] for one in needing["Metrics"] if "MetricStat" in one]
-    assert {stat["Period"] for stat in stats} == {3600}
-    names = {stat["Metric"]["MetricName"] for stat in stats}
-    assert names == {"NeedsRendering", "fetched", "unchanged"}
     local = synthesize(target="local", alarms="all").properties("AWS::CloudWatch::Alarm")
     assert len(local) == len(ALARMS)
 
 
-def test_missing_export_raises_alarm_after_first_export(
-    synthesize: Callable[..., Synthesized],
-) -> None:
+def test_missing_export_raises_alarm_after_first_export(synthesize: Synthesize) -> None:
     made = synthesize(alarms="all")
     alarm = made.properties("AWS::CloudWatch::Alarm")["MonitoringExportMissing"]
     assert (alarm["MetricName"], alarm["Dimensions"]) == (
@@ -234,15 +231,13 @@ def test_dashboard_shows_all_operations_free_of_charge(aws: Synthesized) -> None
     assert max(x for x, _ in taken) < 24
 
 
-def test_delivery_alarms_are_on_dashboard(synthesize: Callable[..., Synthesized]) -> None:
+def test_delivery_alarms_are_on_dashboard(synthesize: Synthesize) -> None:
     body = dashboard(synthesize(copy_bucket="their-exports"))
     (alarms,) = (widget["properties"]["alarms"] for widget in body if widget["type"] == "alarm")
     assert any("Deliveries" in alarm for alarm in alarms)
 
 
-def test_invalid_items_alarm_needs_share_and_20_items(
-    synthesize: Callable[..., Synthesized],
-) -> None:
+def test_invalid_items_alarm_needs_share_and_20_items(synthesize: Synthesize) -> None:
     made = synthesize(alarms="all")
     alarms = made.properties("AWS::CloudWatch::Alarm")
     alarm = alarms["MonitoringInvalidItems"]
@@ -262,32 +257,32 @@ def test_invalid_items_alarm_needs_share_and_20_items(
     } == {("stack", "Orbweaver"), ("service", "worker")}
 
 
-def own_metrics(made: Synthesized) -> list[dict[str, str]]:
-    """Return the dimensions of the product's own metrics in alarms and graphs."""
+def own_metrics(made: Synthesized) -> list[tuple[str, dict[str, str]]]:
+    """Return the product's own metrics in alarms and graphs, with their dimensions."""
     found = []
     for alarm in made.properties("AWS::CloudWatch::Alarm").values():
         stats = [
             one["MetricStat"]["Metric"] for one in alarm.get("Metrics", []) if "MetricStat" in one
         ]
         found += [
-            {one["Name"]: one["Value"] for one in metric["Dimensions"]}
+            (metric["MetricName"], {one["Name"]: one["Value"] for one in metric["Dimensions"]})
             for metric in stats or [alarm]
             if metric["Namespace"] == NAMESPACE
         ]
     for widget in dashboard(made):
         for line in widget["properties"].get("metrics", ()):
             if line[0] == NAMESPACE:
-                found.append(dict(zip(line[2:6:2], line[3:6:2], strict=True)))
+                found.append((line[1], dict(zip(line[2:6:2], line[3:6:2], strict=True))))
     return found
 
 
-def test_two_stacks_share_no_metrics_or_rules(synthesize: Callable[..., Synthesized]) -> None:
+def test_two_stacks_share_no_metrics_or_rules(synthesize: Synthesize) -> None:
     rules = []
     for name in ("Orbweaver", "Second"):
         made = synthesize(stack_name=name, alarms="all", webhook_secret="generate")
-        dimensions = own_metrics(made)
-        assert len(dimensions) > 15
-        assert {one[STACK] for one in dimensions} == {name}
+        metrics = own_metrics(made)
+        assert len(metrics) > 15
+        assert {dimensions[STACK] for _, dimensions in metrics} == {name}
         for function in made.functions().values():
             assert function["Environment"]["Variables"]["ORBWEAVER_STACK"] == name
         rules.append(made.properties("AWS::Events::Rule")["NotifierRule"]["EventPattern"])
@@ -298,40 +293,25 @@ def test_two_stacks_share_no_metrics_or_rules(synthesize: Callable[..., Synthesi
 
 
 def test_named_metrics_are_emitted_by_code(
-    synthesize: Callable[..., Synthesized], monkeypatch: pytest.MonkeyPatch
+    synthesize: Synthesize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with functions(monkeypatch) as (function, container):
         crawl_everything(function, container)
         export_a_day(function, container)
     emitted = function.metrics
     made = synthesize(alarms="all", copy_bucket="their-exports")
-    named: set[tuple[str, str]] = set()
-    for alarm in made.properties("AWS::CloudWatch::Alarm").values():
-        stats = [
-            one["MetricStat"]["Metric"] for one in alarm.get("Metrics", []) if "MetricStat" in one
-        ]
-        for metric in stats or [alarm]:
-            if metric["Namespace"] == NAMESPACE:
-                dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
-                assert dimensions.keys() == {*DIMENSIONS}
-                named.add((dimensions[SERVICE], metric["MetricName"]))
-    for widget in dashboard(made):
-        for line in widget["properties"].get("metrics", ()):
-            if line[0] == NAMESPACE:
-                _, metric, *rest = line
-                dimensions = dict(zip(rest[0:4:2], rest[1:4:2], strict=True))
-                assert dimensions.keys() == {*DIMENSIONS}
-                named.add((dimensions[SERVICE], metric))
+    named = own_metrics(made)
     assert len(named) > 15
-    for service, metric in named:
-        assert metric in emitted[service], (service, metric)
+    for metric, dimensions in named:
+        assert dimensions.keys() == {*DIMENSIONS}
+        assert metric in emitted[dimensions[SERVICE]], (dimensions, metric)
     (query,) = (one["properties"]["query"] for one in dashboard(made) if one["type"] == "log")
     assert re.findall(r"sum\((\w+)\)", query) == [field_of(reason) for reason in FAILURES]
     assert any(field_of(reason) in line for line in function.lines for reason in FAILURES)
 
 
 def test_frugal_stack_has_one_alarm_and_no_metrics(
-    synthesize: Callable[..., Synthesized], aws: Synthesized
+    synthesize: Synthesize, aws: Synthesized
 ) -> None:
     made = synthesize(frugal="yes")
     assert [*made.resources("AWS::CloudWatch::Alarm")] == ["MonitoringDeadLetters"]
@@ -352,7 +332,7 @@ def test_frugal_stack_has_one_alarm_and_no_metrics(
     assert len(sources[0]) == 3
 
 
-def test_frugal_stack_has_one_queue_for_both_lanes(synthesize: Callable[..., Synthesized]) -> None:
+def test_frugal_stack_has_one_queue_for_both_lanes(synthesize: Synthesize) -> None:
     made = synthesize(frugal="yes")
     assert "FrontierExpress" not in made.properties("AWS::SQS::Queue")
     outputs = made.template["Outputs"]

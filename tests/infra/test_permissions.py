@@ -18,9 +18,7 @@ from tests.infra.roles import (
 from tests.infra.template import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 pytestmark = pytest.mark.infra
 
@@ -56,9 +54,7 @@ def test_emulator_roles_differ_only_in_batch_actions(local: Synthesized, role: s
         ),
     ],
 )
-def test_only_worker_reads_proxy_secret(
-    synthesize: Callable[..., Synthesized], secret: str, resource: str
-) -> None:
+def test_only_worker_reads_proxy_secret(synthesize: Synthesize, secret: str, resource: str) -> None:
     made = synthesize(proxy_secret=secret)
     reading = {resource: {"secretsmanager:GetSecretValue"}}
     for role, allowed in ALLOWED.items():
@@ -69,7 +65,7 @@ def test_only_worker_reads_proxy_secret(
         assert given == (secret if name == WORKER else None)
 
 
-def test_secrets_of_logins_are_below_stack_name(synthesize: Callable[..., Synthesized]) -> None:
+def test_secrets_of_logins_are_below_stack_name(synthesize: Synthesize) -> None:
     made = synthesize(stack_name="Second")
     found = {
         resource.rpartition(":")[2]: actions
@@ -93,7 +89,7 @@ def test_secrets_of_logins_are_below_stack_name(synthesize: Callable[..., Synthe
     ],
 )
 def test_only_notifier_reads_webhook_key(
-    synthesize: Callable[..., Synthesized], secret: str, resource: str
+    synthesize: Synthesize, secret: str, resource: str
 ) -> None:
     made = synthesize(webhook_secret=secret)
     wanted = {**NOTIFYING, resource: {"secretsmanager:GetSecretValue"}}

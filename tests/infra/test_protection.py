@@ -17,9 +17,9 @@ from tests.infra.roles import LOGS, PROTECTION_ROLE
 from tests.infra.template import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 pytestmark = pytest.mark.infra
 
@@ -29,7 +29,7 @@ KIND = "Custom::TableProtection"
 
 @pytest.mark.parametrize(("removal", "wanted"), [("retain", "true"), ("destroy", "false")])
 def test_template_protects_retained_tables(
-    synthesize: Callable[..., Synthesized], removal: str, wanted: str
+    synthesize: Synthesize, removal: str, wanted: str
 ) -> None:
     """A plain `cdk deploy` protects all tables, and releases them with `removal=destroy`."""
     asked = synthesize(removal=removal).only(KIND)

@@ -18,9 +18,7 @@ from tests.infra.roles import ALLOWED, HOSTING, KIND, LOGS, WORKER
 from tests.infra.template import BILLED_IDLE, denies_plain_http, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 pytestmark = pytest.mark.infra
 
@@ -33,12 +31,12 @@ RECEIVES = {
 
 
 @pytest.fixture(scope="module")
-def rendering(synthesize: Callable[..., Synthesized]) -> Synthesized:
+def rendering(synthesize: Synthesize) -> Synthesized:
     return synthesize(rendering="yes")
 
 
 @pytest.fixture
-def here(synthesize: Callable[..., Synthesized], monkeypatch: pytest.MonkeyPatch) -> Synthesized:
+def here(synthesize: Synthesize, monkeypatch: pytest.MonkeyPatch) -> Synthesized:
     """Return a rendering stack for an emulator on a machine with a browser."""
     monkeypatch.setattr(config, "find_browser", lambda: "/usr/bin/chromium")
     return synthesize(rendering="yes", target="local")
@@ -78,7 +76,7 @@ def test_renderer_role_equals_workers_except_queues(rendering: Synthesized) -> N
 
 
 def test_pack_senders_can_send_to_renderer_queue(
-    rendering: Synthesized, synthesize: Callable[..., Synthesized]
+    rendering: Synthesized, synthesize: Synthesize
 ) -> None:
     senders = {
         role: allowed
@@ -122,9 +120,7 @@ def test_renderer_queue_is_like_others(rendering: Synthesized) -> None:
     assert denies_plain_http(policy["PolicyDocument"]["Statement"], "sqs:*")
 
 
-def test_renderer_event_source(
-    rendering: Synthesized, synthesize: Callable[..., Synthesized]
-) -> None:
+def test_renderer_event_source(rendering: Synthesized, synthesize: Synthesize) -> None:
     source = rendering.properties("AWS::Lambda::EventSourceMapping")["RendererRender"]
     assert text(source["EventSourceArn"]) == "<FrontierRender.Arn>"
     assert text(source["FunctionName"]) == f"<{RENDERER}>"
@@ -175,7 +171,7 @@ def test_emulator_without_browser_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert Config.from_context({"rendering": "yes"}).renderer_runs_on.architecture == "x86_64"
 
 
-def test_frugal_stack_can_render(synthesize: Callable[..., Synthesized]) -> None:
+def test_frugal_stack_can_render(synthesize: Synthesize) -> None:
     made = synthesize(rendering="yes", frugal="yes")
     queues = made.properties("AWS::SQS::Queue")
     assert {QUEUE, "FrontierCrawl"} <= queues.keys()
@@ -185,7 +181,7 @@ def test_frugal_stack_can_render(synthesize: Callable[..., Synthesized]) -> None
 
 
 def test_renderer_is_on_dashboard_and_optional_alarms(
-    rendering: Synthesized, synthesize: Callable[..., Synthesized]
+    rendering: Synthesized, synthesize: Synthesize
 ) -> None:
     body = rendering.only("AWS::CloudWatch::Dashboard")["DashboardBody"]
     shown = text(body)

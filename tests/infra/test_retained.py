@@ -9,18 +9,17 @@ import pytest
 
 from infra.config import Config
 from localstack.removal import KINDS, PARTS
+from tests.infra.template import SFTP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize
 
 pytestmark = pytest.mark.infra
 
 SECRET_ARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:proxies-AbCdEf"
 KEY_ARN = "arn:aws:kms:eu-central-1:123456789012:key/12345678-1234-1234-1234-123456789012"
-SFTP = {"sftp_url": "sftp://crawler@files.example.org", "sftp_secret": SECRET_ARN}
-SFTP |= {"sftp_host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + "A" * 43}
 # Contexts for keys whose values are free text, by key.
 TEXTS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     ("kms_key",): {"kms_key": "generate"},
@@ -28,7 +27,7 @@ TEXTS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     ("webhook_secret",): {"webhook_secret": "generate"},
     ("proxy_secret",): {"proxy_secret": SECRET_ARN},
     ("copy_bucket",): {"copy_bucket": "their-exports"},
-    (*SFTP,): SFTP,
+    (*SFTP,): SFTP | {"sftp_secret": SECRET_ARN},
     ("alarm_email",): {"alarm_email": "me@example.org"},
 }
 # Keys that change only properties or names of resources.
@@ -57,7 +56,7 @@ def contexts() -> Iterator[Mapping[str, str]]:
 
 @pytest.mark.parametrize("context", [*contexts()], ids=",".join)
 def test_retained_resource_is_named_and_adopted(
-    synthesize: Callable[..., Synthesized], context: Mapping[str, str]
+    synthesize: Synthesize, context: Mapping[str, str]
 ) -> None:
     resources = synthesize(**context).template["Resources"]
     kept = {

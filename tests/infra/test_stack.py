@@ -11,9 +11,7 @@ from orbweaver.cli.stack import NAMES
 from tests.infra.template import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 pytestmark = pytest.mark.infra
 
@@ -56,7 +54,7 @@ def test_outputs_name_their_resources(aws: Synthesized) -> None:
     assert outputs.keys() >= NAMES.keys()
 
 
-def test_resource_names_start_with_stack_name(synthesize: Callable[..., Synthesized]) -> None:
+def test_resource_names_start_with_stack_name(synthesize: Synthesize) -> None:
     made = synthesize(stack_name="Second")
     assert made.stack.stack_name == "Second"
     names = {
@@ -92,7 +90,7 @@ BOUNDARY = "arn:aws:iam::123456789012:policy/boundaries/developers"
     ],
 )
 def test_every_role_has_permissions_boundary(
-    synthesize: Callable[..., Synthesized], policy: str, named: str | None
+    synthesize: Synthesize, policy: str, named: str | None
 ) -> None:
     context = {"webhook_secret": "generate", "copy_bucket": "their-exports"}
     made = synthesize(**context, **({"permissions_boundary": policy} if policy else {}))
@@ -108,7 +106,7 @@ def test_every_role_has_permissions_boundary(
     ("context", "qualifier"), [({}, "hnb659fds"), ({"qualifier": "team-a"}, "team-a")]
 )
 def test_bootstrap_qualifier_is_used_everywhere(
-    synthesize: Callable[..., Synthesized], context: dict[str, str], qualifier: str
+    synthesize: Synthesize, context: dict[str, str], qualifier: str
 ) -> None:
     made = synthesize(**context)
     version = made.template["Parameters"]["BootstrapVersion"]["Default"]
@@ -122,7 +120,7 @@ RESOURCES_MAX, OUTPUTS_MAX, TEMPLATE_BYTES_MAX = 500, 200, 1_000_000
 ENVIRONMENT_BYTES_MAX = 4_096
 
 
-def test_full_stack_is_within_cloudformation_limits(synthesize: Callable[..., Synthesized]) -> None:
+def test_full_stack_is_within_cloudformation_limits(synthesize: Synthesize) -> None:
     made = synthesize(
         stack_name="A" * 40,
         contact="u" * 256,

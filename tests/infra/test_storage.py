@@ -9,9 +9,7 @@ import pytest
 from tests.infra.template import denies_plain_http
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.template import Synthesized
+    from tests.infra.template import Synthesize, Synthesized
 
 pytestmark = pytest.mark.infra
 
@@ -96,7 +94,7 @@ def test_bucket_prefixes_expire(aws: Synthesized) -> None:
     assert uploads["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
 
 
-def test_retention_days_are_settings(synthesize: Callable[..., Synthesized]) -> None:
+def test_retention_days_are_settings(synthesize: Synthesize) -> None:
     stack = synthesize(
         body_retention_d="3",
         export_retention_d="400",
