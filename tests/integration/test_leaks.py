@@ -18,7 +18,7 @@ import threading
 import time
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -434,65 +434,14 @@ ON_THE_WAY: dict[str, Callable[[Evidence], bytes]] = {
         if not word.startswith((b"http://", b"ftp://", b"X-"))
     ),
 }
-FILES: dict[str, tuple[str, ...]] = {
-    **{
-        f"{kind} of a crawl": (f"out/**/{kind}/**/*", f"out/{kind}/**/*")
-        for kind in ("pages", "links", "changes", "manifests")
-    },
-    **{f"files in {form}": (f"out/**/*.{form}*",) for form in ("jsonl", "csv", "parquet", "warc")},
-    "files of a second run": ("out2/**/*",),
-    "files after a kill": ("out3/**/*",),
-    "files of a proxied crawl": ("out4/**/*",),
-    "files of a failed login": ("out7/**/*",),
-    "files of another export": ("again/**/*",),
-    "an audit": ("audit.html*", "audit.html/**/*"),
-}
-STORES = {
-    f"store {name}": (f"{name}/**/*",)
-    for name in (".orbweaver", "killed", "proxied", "wrong", "failing")
-}
-SAID = (
-    *("crawl", "second run", "killed", "continued", "proxied", "rejected by its proxy"),
-    *("status only", "links", "typed secret as reference", "typed secret as a key"),
-    *("typed secret in the origin", "password as a field", "typed secret as --auth"),
-    *("typed header", "typed proxy", "password in a seed", "failed login"),
-    *(
-        "secret that is no header",
-        "orbweaver check crawl.toml",
-        "orbweaver check --json crawl.toml",
-    ),
-    *(
-        "orbweaver check --login crawl.toml",
-        "orbweaver url --config crawl.toml",
-        "orbweaver explain",
-    ),
-    *("orbweaver explain --json", "orbweaver status --json", "orbweaver hosts --json"),
-    *("orbweaver report", "orbweaver crawls --json", "orbweaver pages leaks"),
-    *("orbweaver dlq list", "orbweaver query --from out SELECT * FROM pages"),
-    *("orbweaver audit --out audit.html", "orbweaver export --format csv --out again"),
-    "answers of the API",
-)
-
-
-# Attempts that need further crawls.
-LATER = frozenset(
-    {"HEAD requests", "headers of a proxied request", "second run", "killed", "continued"}
-    | {"proxied", "rejected by its proxy", "status only", "links", "failed login"}
-    | {"secret that is no header", "store after a kill", *list(STORES)[1:]}
-    | {"files of a second run", "files after a kill", "files of a proxied crawl"}
-    | {"files of a failed login"}
-)
-
-
-def attempts(names: Iterable[str]) -> pytest.MarkDecorator:
-    """Parametrize a test by `name` and by the fixture with its evidence."""
-    rows = [
-        pytest.param(name, "later", marks=pytest.mark.long)
-        if name in LATER
-        else pytest.param(name, "evidence")
-        for name in names
-    ]
-    return pytest.mark.parametrize(("name", "source"), rows)
+# Attempts that need the crawls of the fixture `later`.
+LATER = frozenset({"HEAD requests", "headers of a proxied request"})
+SOURCES = ("evidence", pytest.param("later", marks=pytest.mark.long))
+# Folders of exports and of stores, by the fixture whose commands write them.
+FILES = {"evidence": ("out", "again", "audit.html"), "later": ("out2", "out3", "out4", "out7")}
+STORES = {"evidence": (".orbweaver",), "later": ("killed", "proxied", "wrong", "failing")}
+TABLES = ("pages", "links", "changes", "manifests")
+FORMATS = ("jsonl", "csv", "parquet", "warc")
 
 
 def test_each_server_gets_its_own_secret(evidence: Evidence) -> None:
@@ -506,34 +455,43 @@ def test_each_server_gets_its_own_secret(evidence: Evidence) -> None:
         assert set(found_in(heads)) <= {kind, *others, *shared}
 
 
-@attempts(ON_THE_WAY)
-def test_no_secret_is_sent_to_others(
-    name: str, source: str, request: pytest.FixtureRequest
-) -> None:
-    found = ON_THE_WAY[name](request.getfixturevalue(source))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name in LATER else ()) for name in ON_THE_WAY],
+)
+def test_no_secret_is_sent_to_others(name: str, request: pytest.FixtureRequest) -> None:
+    found = ON_THE_WAY[name](request.getfixturevalue("later" if name in LATER else "evidence"))
     assert found_in(found) == []
     if "Referer" in name or "proxied" in name:
         assert found == b""
 
 
-@attempts(FILES)
-def test_no_secret_is_in_files(name: str, source: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_secret_is_in_files(source: str, request: pytest.FixtureRequest) -> None:
     evidence: Evidence = request.getfixturevalue(source)
-    assert found_in(evidence.tree(*FILES[name])) == []
+    written = [path.as_posix() for path in (evidence.folder / "out").rglob("*") if path.is_file()]
+    assert [one for one in TABLES if not any(f"/{one}/" in path for path in written)] == []
+    assert [one for one in FORMATS if not any(f".{one}" in path for path in written)] == []
+    for folder in FILES[source]:
+        assert found_in(evidence.tree(f"{folder}*", f"{folder}/**/*")) == [], folder
 
 
-@attempts(STORES)
-def test_no_secret_is_in_store(name: str, source: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_secret_is_in_store(source: str, request: pytest.FixtureRequest) -> None:
     evidence: Evidence = request.getfixturevalue(source)
-    assert found_in(evidence.tree(*STORES[name]), without=OF_STORE) == []
+    for folder in STORES[source]:
+        assert found_in(evidence.tree(f"{folder}/**/*"), without=OF_STORE) == [], folder
 
 
-@attempts([*SAID, "store after a kill"])
-def test_no_command_shows_secret(name: str, source: str, request: pytest.FixtureRequest) -> None:
-    said = request.getfixturevalue(source).said[name]
-    assert said
-    kept = OF_STORE if name.startswith("store") else frozenset[str]()
-    assert found_in(said, without=kept) == []
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_command_shows_secret(source: str, request: pytest.FixtureRequest) -> None:
+    said: dict[str, bytes] = request.getfixturevalue(source).said
+    assert all(said.values())
+    found = {
+        name: found_in(data, without=OF_STORE if name.startswith("store") else frozenset())
+        for name, data in said.items()
+    }
+    assert not {name: kinds for name, kinds in found.items() if kinds}
 
 
 @pytest.mark.long
