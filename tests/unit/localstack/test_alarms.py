@@ -36,30 +36,25 @@ class Watched:
                 yield {"MetricAlarms": [{**alarm, "AlarmDescription": "Look. Run: it"}]}
 
 
-@pytest.fixture
-def cloudwatch(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+def watch(monkeypatch: pytest.MonkeyPatch, watched: Watched) -> None:
+    """Let `deployed` read these alarms."""
+
     @contextmanager
     def client(service: str, _: Any) -> Iterator[Watched]:
         assert service == "cloudwatch"
-        yield request.param
+        yield watched
 
     monkeypatch.setattr(cdk, "client", client)
 
 
-@pytest.mark.usefixtures("cloudwatch")
-@pytest.mark.parametrize(
-    "cloudwatch",
-    [
-        Watched(
-            "Orbweaver-MonitoringDeadLettersBA3F6203-1ABCDEF2GHIJ",
-            "Orbweaver-MonitoringWorkerErrors0C1D2E3F-ABCDEFGHIJKL",
-            "Orbweaver-two-MonitoringApiErrors0C1D2E3F-ABCDEFGHIJKL",
-            "Orbweaver2-MonitoringApiErrors0C1D2E3F-ABCDEFGHIJKL",
-        )
-    ],
-    indirect=True,
-)
-def test_alarms_of_stack_start_with_raised_ones() -> None:
+def test_alarms_of_stack_start_with_raised_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = (
+        "Orbweaver-MonitoringDeadLettersBA3F6203-1ABCDEF2GHIJ",
+        "Orbweaver-MonitoringWorkerErrors0C1D2E3F-ABCDEFGHIJKL",
+        "Orbweaver-two-MonitoringApiErrors0C1D2E3F-ABCDEFGHIJKL",
+        "Orbweaver2-MonitoringApiErrors0C1D2E3F-ABCDEFGHIJKL",
+    )
+    watch(monkeypatch, Watched(*names))
     found = deployed.read_alarms("Orbweaver", {})
     assert found is not None
     assert [(one.name, one.state) for one in found] == [
@@ -70,14 +65,11 @@ def test_alarms_of_stack_start_with_raised_ones() -> None:
     assert found[0].meaning == "Look. Run: it"
 
 
-@pytest.mark.usefixtures("cloudwatch")
-@pytest.mark.parametrize("cloudwatch", [Watched(error="AccessDenied")], indirect=True)
-def test_denied_alarms_are_none() -> None:
+def test_denied_alarms_are_none_and_failed_read_names_stack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch(monkeypatch, Watched(error="AccessDenied"))
     assert deployed.read_alarms("Orbweaver", {}) is None
-
-
-@pytest.mark.usefixtures("cloudwatch")
-@pytest.mark.parametrize("cloudwatch", [Watched(error="InternalFailure")], indirect=True)
-def test_failed_alarm_read_is_error_with_stack_name() -> None:
+    watch(monkeypatch, Watched(error="InternalFailure"))
     with pytest.raises(LocalStackError, match="alarms of Orbweaver"):
         deployed.read_alarms("Orbweaver", {})
