@@ -1,14 +1,10 @@
-"""Crawls of a JSON API by the command line: each form of paging, faults, and a killed process."""
+"""Crawls of a JSON API by the command line: each form of paging, and later runs."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +16,7 @@ from tests.sites.json_api.shop import Reply, Shop
 
 pytestmark = pytest.mark.thorough
 
-FUNCTIONS = Path(__file__).parents[2] / "functions"
-COMMAND = "import sys; from orbweaver.cli.main import main; sys.exit(main())"
-EXAMPLE = Path(__file__).parents[1] / "sites/json_api/crawl.toml"
 SIZE = 35
-WAIT_S = 120
 CURSOR = '{ by = "cursor", path = "$.meta.next_cursor", parameter = "cursor" }'
 FORMS = {
     "cursor": CURSOR,
@@ -33,8 +25,6 @@ FORMS = {
     "next": '{ by = "next", path = "$.next" }',
     "link": '{ by = "link" }',
 }
-LIMITED = Reply(status=429, headers=(("Retry-After", "1"),))
-BROKEN = Reply(status=500)
 
 
 @pytest.fixture
@@ -122,16 +112,6 @@ def test_seed_list_has_post_requests(folder: Path) -> None:
         assert ("POST", "/v1/search", b'{"query":"x"}') in site.log
 
 
-def test_429_and_500_are_retried_in_the_middle(folder: Path) -> None:
-    with serving(Shop(SIZE)) as site:
-        site.faults["/v1/cursor?cursor=c10"] = [LIMITED]
-        site.faults["/v1/cursor?cursor=c20"] = [BROKEN, BROKEN]
-        define(folder, site, "cursor", CURSOR)
-        assert crawl() == 0
-        assert site.paths().count("/v1/cursor?cursor=c20") == 3
-    assert numbers(folder) == [*range(SIZE)]
-
-
 def test_next_run_goes_on_at_failed_page(folder: Path) -> None:
     with serving(Shop(SIZE)) as site:
         site.faults["/v1/cursor?cursor=c10"] = [Reply(status=404)]
@@ -173,19 +153,3 @@ def test_repeated_cursor_ends_paging_with_count(
         assert len(site.log) == 3  # with robots.txt
     assert "page of an API again" in capsys.readouterr().out
     assert numbers(folder) == [*range(11)]
-
-
-def test_killed_crawl_goes_on_with_the_same_command(folder: Path) -> None:
-    words = [sys.executable, "-c", COMMAND, "crawl", "--config", "crawl.toml", "--format", "jsonl"]
-    environment = {**os.environ, "PYTHONPATH": str(FUNCTIONS)}
-    with serving(Shop(95)) as site:
-        site.before = lambda _path: time.sleep(0.1)
-        define(folder, site, "cursor", CURSOR)
-        process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
-        until = time.monotonic() + WAIT_S
-        while len(site.log) < 5 and time.monotonic() < until:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert crawl() == 0
-    assert numbers(folder) == [*range(95)]

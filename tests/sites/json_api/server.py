@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,8 +22,6 @@ class ServedShop:
     log: list[tuple[str, str, bytes]] = field(default_factory=list)
     # Replies by path and query. Each is given once, in order.
     faults: defaultdict[str, list[Reply]] = field(default_factory=lambda: defaultdict(list))
-    # Called with each path before its reply.
-    before: Callable[[str], object] = lambda _path: None
 
     def paths(self) -> list[str]:
         return [path for _, path, _ in self.log]
@@ -44,7 +42,6 @@ def serving(shop: Shop, port: int = 0) -> Iterator[ServedShop]:
 
         def _reply(self, body: bytes) -> None:
             served.log.append((self.command, self.path, body))
-            served.before(self.path)
             faults = served.faults[self.path]
             path, _, query = self.path.partition("?")
             reply = faults.pop(0) if faults else shop.reply(self.command, path, query, body)
