@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,10 +20,10 @@ from typing import Any
 from localstack.stack import Stack
 from tests.chaos.evidence import Letter, Row
 from tests.chaos.scale import Tuning
-from tests.e2e.stand import COMMAND_S_MAX, PROGRAM, QUEUES, Stand
+from tests.e2e.announcements import listening
+from tests.e2e.stand import QUEUES, CommandStand, Stand
 
 RULE = "chaos-completed"
-PATTERN = {"source": ["orbweaver"], "detail-type": ["CrawlCompleted"]}
 COUNTS_PREFIX = "n."
 READY_S_MAX = 30.0
 TIMED_OUT = "killing worker"  # In the emulator's log, once per invocation.
@@ -44,13 +43,14 @@ class Books:
 class Rig:
     """A stack with open clients."""
 
-    def __init__(self, stack: Stack, folder: Path, clients: dict[str, Any]) -> None:
-        self.stand = Stand(stack, folder)
-        self.emulator = stack.emulator
+    def __init__(self, stand: Stand, folder: Path, clients: dict[str, Any], events: str) -> None:
+        """Use open clients by service, and the queue of announcements."""
+        self.stand = stand
+        self.emulator = stand.emulator
         self.function = self.stand.outputs["WorkerFunction"]
         self._folder = folder
         self._clients = clients
-        self._events = ""
+        self._events = events
 
     def tune(self, tuning: Tuning, endpoint_url: str) -> None:
         """Set the timeouts and the endpoint of the workers, and the queues to match."""
@@ -79,19 +79,9 @@ class Rig:
             )
 
     def start(self, crawl: str, url: str, endpoint_url: str, *options: str) -> None:
-        words = [str(PROGRAM), "start", url, "--name", crawl, "--id", crawl, *options]
-        done = subprocess.run(
-            words,
-            cwd=self._folder,
-            env=self.stand.environment | {"AWS_ENDPOINT_URL": endpoint_url},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=COMMAND_S_MAX,
-        )
-        if done.returncode:
-            raise RuntimeError(f"{crawl} could not be started: {done.stdout}{done.stderr}")
+        environment = self.stand.environment | {"AWS_ENDPOINT_URL": endpoint_url}
+        shell = CommandStand(self._folder, environment)
+        shell.orbweaver("start", url, "--name", crawl, "--id", crawl, *options)
 
     def send(self, *bodies: str) -> None:
         for first in range(0, len(bodies), 10):
@@ -99,7 +89,7 @@ class Rig:
 
     def books(self, crawl: str) -> Books:
         state, counts = "unknown", dict[str, int]()
-        for item in self._scan("CrawlsTable", "k", crawl):
+        for item in self.stand.scan("CrawlsTable"):
             if item["k"]["S"] == crawl:
                 state = item["state"]["S"]
             elif item["k"]["S"].startswith(f"{crawl}#count#"):
@@ -117,19 +107,9 @@ class Rig:
                 reason=item["reason"]["S"],
                 sent_ms=int(item["fetched_at"]["N"]),
             )
-            for item in self._scan("PagesTable", "k", f"{crawl}#")
+            for item in self.stand.scan("PagesTable")
+            if item["k"]["S"].startswith(f"{crawl}#")
         )
-
-    def _scan(self, table: str, key: str, prefix: str) -> Iterator[dict[str, Any]]:
-        pages = self._clients["dynamodb"].get_paginator("scan")
-        for page in pages.paginate(
-            TableName=self.stand.outputs[table],
-            ConsistentRead=True,
-            FilterExpression="begins_with(#key, :prefix)",
-            ExpressionAttributeNames={"#key": key},
-            ExpressionAttributeValues={":prefix": {"S": prefix}},
-        ):
-            yield from page["Items"]
 
     def dead(self) -> tuple[Letter, ...]:
         return tuple(
@@ -149,18 +129,6 @@ class Rig:
         """Count messages on the normal and express queue: waiting, delayed or in flight."""
         return self.stand.queued()
 
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        """Deliver completed-crawl events to a queue of this run."""
-        sqs, events = self._clients["sqs"], self._clients["events"]
-        self._events = sqs.create_queue(QueueName=RULE)["QueueUrl"]
-        names = ["QueueArn"]
-        found = sqs.get_queue_attributes(QueueUrl=self._events, AttributeNames=names)
-        events.put_rule(Name=RULE, EventPattern=json.dumps(PATTERN))
-        target = {"Id": "queue", "Arn": found["Attributes"]["QueueArn"]}
-        events.put_targets(Rule=RULE, Targets=[target])
-        yield
-
     def announced(self) -> list[dict[str, Any]]:
         return [json.loads(message["Body"])["detail"] for message in self.stand.take(self._events)]
 
@@ -176,10 +144,7 @@ class Rig:
 
 @contextlib.contextmanager
 def standing(stack: Stack, folder: Path) -> Iterator[Rig]:
-    rig = Stand(stack, folder)
-    with contextlib.ExitStack() as clients:
-        services = ("dynamodb", "events", "lambda", "sqs")
-        opened = {name: clients.enter_context(rig.client(name)) for name in services}
-        made = Rig(stack, folder, opened)
-        with made.listening():
-            yield made
+    stand = Stand(stack, folder)
+    with listening(stand, RULE) as events, contextlib.ExitStack() as clients:
+        opened = {name: clients.enter_context(stand.client(name)) for name in ("lambda", "sqs")}
+        yield Rig(stand, folder, opened, events)

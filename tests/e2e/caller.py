@@ -110,6 +110,4 @@ def undisturbed(stand: Stand) -> Iterator[None]:
 
 
 def _crawls(stand: Stand) -> set[str]:
-    with stand.client("dynamodb") as dynamodb:
-        found = dynamodb.scan(TableName=stand.outputs["CrawlsTable"])["Items"]
-    return {item["k"]["S"] for item in found}
+    return {item["k"]["S"] for item in stand.scan("CrawlsTable")}

@@ -421,10 +421,9 @@ def url_explained(bench: Bench) -> Act:
 
 def record_days(stand: Stand) -> None:
     """Copy two existing page records to a day of their own."""
-    table = stand.outputs["PagesTable"]
+    items = stand.scan("PagesTable")[:2]
+    assert len(items) == 2
     with stand.client("dynamodb") as dynamodb:
-        items = dynamodb.scan(TableName=table)["Items"][:2]
-        assert len(items) == 2
         for item in items:
-            shard = item["day"]["S"].partition("#")[2]
-            dynamodb.put_item(TableName=table, Item={**item, "day": {"S": f"{QUIET}#{shard}"}})
+            copy = {**item, "day": {"S": f"{QUIET}#{item['day']['S'].partition('#')[2]}"}}
+            dynamodb.put_item(TableName=stand.outputs["PagesTable"], Item=copy)

@@ -29,6 +29,7 @@ from orbweaver.model.crawl import Counters
 
 T = TypeVar("T")
 Row = dict[str, Any]
+TABLES = ("UrlsTable", "PagesTable", "HostsTable", "CrawlsTable", "PacksTable")
 QUEUES = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl")
 OUTCOMES = ("fetched", "unchanged", "redirected", "skipped", "failed")
 LIMITS = ("bytes", "dollars", "host_pages")
@@ -229,12 +230,43 @@ class Stand(CommandStand):
                 total += sum(int(found[attribute]) for attribute in attributes)
         return total
 
-    def unsettled(self) -> int:
+    def scan(self, output: str) -> list[dict[str, Any]]:
+        """Return all items of the table of this output."""
         with self.client("dynamodb") as dynamodb:
             pages = dynamodb.get_paginator("scan").paginate(
-                TableName=self.outputs["CrawlsTable"], ConsistentRead=True
+                TableName=self.outputs[output], ConsistentRead=True
             )
-            items = [item for page in pages for item in page["Items"]]
+            return [item for page in pages for item in page["Items"]]
+
+    def files(self, prefix: str = "", bucket: str | None = None) -> Iterator[tuple[str, bytes]]:
+        """Yield keys and bodies, without files that are deleted meanwhile."""
+        bucket = bucket or self.outputs["Bucket"]
+        with self.client("s3") as s3:
+            pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+            for key in [entry["Key"] for page in pages for entry in page.get("Contents", ())]:
+                with contextlib.suppress(s3.exceptions.NoSuchKey):
+                    yield key, s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+
+    def lines(self, group: str) -> list[str]:
+        """Return the log lines of the group of this output."""
+        with self.client("logs") as logs:
+            pages = logs.get_paginator("filter_log_events").paginate(
+                logGroupName=self.outputs[group]
+            )
+            return [str(event["message"]).strip() for page in pages for event in page["events"]]
+
+    def export_day(self, day: str) -> None:
+        """Begin the export of a day, as its schedule does."""
+        with self.client("lambda") as functions:
+            answer = functions.invoke(
+                FunctionName=self.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
+            )
+            said = answer["Payload"].read()
+        assert "FunctionError" not in answer, f"{said!r}\n{self.log()}"
+        assert json.loads(said) == {"days": [day]}
+
+    def unsettled(self) -> int:
+        items = self.scan("CrawlsTable")
         counters = Counters.build(
             tuple(shard(from_item(item)) for item in items if "#count#" in item["k"]["S"])
         )

@@ -19,14 +19,9 @@ CHECK = PROGRAM.with_name("warcio")
 
 def segments_of(stand: Stand, crawl: str, folder: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    bucket = stand.outputs["Bucket"]
-    with stand.client("s3") as s3:
-        for page in s3.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket, Prefix=f"bodies/{crawl}/"
-        ):
-            for entry in page.get("Contents", ()):
-                path = found[entry["Key"]] = folder / entry["Key"].rpartition("/")[2]
-                path.write_bytes(s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read())
+    for key, body in stand.files(f"bodies/{crawl}/"):
+        found[key] = folder / key.rpartition("/")[2]
+        found[key].write_bytes(body)
     return found
 
 

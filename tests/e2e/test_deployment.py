@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.stand import Stand
+from tests.e2e.stand import TABLES, Stand
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
-TABLES = ("UrlsTable", "PagesTable", "HostsTable", "CrawlsTable", "PacksTable")
 LOOPING = ("WorkerFunction", "ExporterFunction")
 
 

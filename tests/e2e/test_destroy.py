@@ -10,13 +10,12 @@ import pytest
 
 from localstack import stack
 from orbweaver.cli.stack import LOCAL_CONTEXT
-from tests.e2e.stand import Stand
+from tests.e2e.stand import TABLES, Stand
 from tests.sites import graph
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 PAGES = 5
-TABLES = ("UrlsTable", "PagesTable", "HostsTable", "CrawlsTable", "PacksTable")
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -116,19 +115,19 @@ def test_sender_of_seeds_can_only_add_seeds(stand: Stand) -> None:
 
         _send(stand, forged)
         _take_seeds(stand)
-        assert _scan(stand, "Urls") == []
-        assert _scan(stand, "Packs") == []
+        assert stand.scan("UrlsTable") == []
+        assert stand.scan("PacksTable") == []
         redriven = stand.orbweaver(
             *("dlq", "redrive", "--all", "--malformed", "--rate", "500", "--json")
         )
         assert redriven.result["sent"] > BODIES / 3
         _take_seeds(stand)
-        assert _scan(stand, "Urls") == []
+        assert stand.scan("UrlsTable") == []
         strict.switch(stand, enabled=True)
         until(lambda: stand.queued() == 0, "all is done", timeout_s=300, log=stand.log)
         ended = stand.orbweaver("status", CRAWL, "--json").result
 
-    claimed = {(item["crawl"]["S"], item["url"]["S"]) for item in _scan(stand, "Urls")}
+    claimed = {(item["crawl"]["S"], item["url"]["S"]) for item in stand.scan("UrlsTable")}
     allowed = {seed for one in forged for seed in one.seeds}
     own = {(CRAWL, inside.url + path) for path in ("/", *PAGES)}
     assert claimed <= allowed | own
@@ -176,9 +175,3 @@ def _waiting(stand: Stand) -> int:
             QueueUrl=stand.outputs["CrawlQueueUrl"], AttributeNames=names
         )["Attributes"]
     return sum(int(found[name]) for name in names)
-
-
-def _scan(stand: Stand, table: str) -> list[dict[str, Any]]:
-    with stand.client("dynamodb") as dynamodb:
-        pages = dynamodb.get_paginator("scan").paginate(TableName=stand.outputs[f"{table}Table"])
-        return [item for page in pages for item in page["Items"]]

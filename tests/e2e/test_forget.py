@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 from pyarrow import parquet as pq
 
-from tests.e2e.stand import Stand, until
+from tests.e2e.stand import TABLES, Stand, until
 from tests.sites import graph
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
 PATH = "/people/jane-roe-1971"
-TABLES = ("UrlsTable", "PagesTable", "HostsTable", "CrawlsTable", "PacksTable")
 WORK = "exports/_work/"
 QUEUES = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl", "DeadLetterQueueUrl")
 
@@ -51,11 +50,9 @@ def unpacked(key: str, body: bytes) -> str:
 
 
 def items(stand: Stand) -> Iterator[tuple[str, str]]:
-    with stand.client("dynamodb") as dynamodb:
-        for table in TABLES:
-            for page in dynamodb.get_paginator("scan").paginate(TableName=stand.outputs[table]):
-                for item in page["Items"]:
-                    yield f"{table} {str(item)[:200]}", "\n".join(texts_of(item))
+    for table in TABLES:
+        for item in stand.scan(table):
+            yield f"{table} {str(item)[:200]}", "\n".join(texts_of(item))
 
 
 def messages(stand: Stand) -> Iterator[tuple[str, str]]:
@@ -76,21 +73,9 @@ def messages(stand: Stand) -> Iterator[tuple[str, str]]:
                 )
 
 
-def keys(stand: Stand) -> list[str]:
-    with stand.client("s3") as s3:
-        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=stand.outputs["Bucket"])
-        return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
-
-
-def files(stand: Stand) -> Iterator[tuple[str, str]]:
-    with stand.client("s3") as s3:
-        for key in keys(stand):
-            body = s3.get_object(Bucket=stand.outputs["Bucket"], Key=key)["Body"].read()
-            yield key, unpacked(key, body)
-
-
 def places(stand: Stand) -> list[str]:
-    everything = (*items(stand), *messages(stand), *files(stand))
+    files = ((key, unpacked(key, body)) for key, body in stand.files())
+    everything = (*items(stand), *messages(stand), *files)
     return [place for place, text in everything if PATH in text]
 
 
@@ -101,16 +86,11 @@ def records(stand: Stand, crawl: str) -> list[dict[str, Any]]:
 
 def export(stand: Stand, day: str) -> None:
     """Export the day with the stack's own exporter, to its end."""
-    with stand.client("lambda") as functions:
-        answer = functions.invoke(
-            FunctionName=stand.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
-        )
-        said = answer["Payload"].read()
-    assert "FunctionError" not in answer, f"{said!r}\n{stand.log()}"
+    stand.export_day(day)
     manifest = f"exports/manifests/dt={day}.json"
 
     def is_done() -> bool:
-        present = keys(stand)
+        present = [key for key, _ in stand.files("exports/")]
         return manifest in present and not any(WORK in key for key in present)
 
     until(is_done, manifest, timeout_s=120, log=stand.log)

@@ -24,9 +24,6 @@ def test_frugal_stack_crawls_urgent_crawls_from_one_queue(tmp_path: Path) -> Non
         crawled = stand.start(f"{site.url}/0", "--priority", "high", "--delay", "0")
         assert len(crawled.urls("fetched")) == len(links)
         assert stand.outputs["ExpressQueueUrl"] == stand.outputs["PackQueueUrl"]
-        with stand.client("logs") as logs:
-            group = stand.outputs["WorkerLogGroup"]
-            events = logs.filter_log_events(logGroupName=group)["events"]
-    lines = [event["message"] for event in events]
+        lines = stand.lines("WorkerLogGroup")
     assert any('"UrlsEnded"' in line for line in lines)
     assert not any("CloudWatchMetrics" in line for line in lines)

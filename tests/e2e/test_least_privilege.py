@@ -101,19 +101,13 @@ def test_whole_run_is_permitted(stand: Stand) -> None:
         day = str(crawled.rows[0]["fetched_at"])[: len(deeds.QUIET)]
         exported = Bench(stand, site, ExitStack()).export(day)
         manifest = f"exports/manifests/dt={day}.json"
-        until(lambda: _stands(stand, manifest), "the day is exported", log=stand.log)
+        until(lambda: dict(stand.files(manifest)), "the day is exported", log=stand.log)
 
     assert names(crawled.urls("fetched"), site.url) == sorted(["/", "/busy", *links])
     assert crawled.result["retries"] == 1
     assert reply.status == 202
     assert [letter["Body"] for letter in letters] == ["{"]
     deeds.expect_done(exported)
-
-
-def _stands(stand: Stand, key: str) -> bool:
-    with stand.client("s3") as s3:
-        found = s3.list_objects_v2(Bucket=stand.outputs["Bucket"], Prefix=key)
-    return bool(found["KeyCount"])
 
 
 def test_unauthorised_requests_are_refused(stand: Stand) -> None:

@@ -12,7 +12,7 @@ import pytest
 from orbweaver.adapters.dynamodb.table import from_item
 from orbweaver.model.auth import login_prefix
 from orbweaver.model.compression import decompress, known
-from tests.e2e.stand import names, until
+from tests.e2e.stand import TABLES, names, until
 from tests.e2e.test_runs_under_roles import ended
 from tests.sites.members import PASSWORD, USER, Members
 from tests.sites.server import Answer, Asked, background
@@ -66,22 +66,13 @@ def write(folder: Path, site: Members) -> Path:
 
 def stored_in(stand: Stand) -> Iterator[tuple[str, bytes]]:
     """Yield all items of tables, files, and logs, decompressed. Items contain sent messages."""
-    with stand.client("dynamodb") as dynamodb:
-        for output in ("UrlsTable", "PagesTable", "HostsTable", "CrawlsTable", "PacksTable"):
-            table = stand.outputs[output]
-            for page in dynamodb.get_paginator("scan").paginate(TableName=table):
-                for item in map(from_item, page["Items"]):
-                    blobs = [one for one in item.values() if isinstance(one, bytes)]
-                    plain = b"".join(decompress(one)[0] for one in blobs if known(one))
-                    key = str(item.get("host", ""))
-                    yield f"{output} {key}", plain + repr(item).encode()
-    with stand.client("s3") as s3:
-        bucket = stand.outputs["Bucket"]
-        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-            for entry in page.get("Contents", ()):
-                body = s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
-                packed = body.startswith(b"\x1f\x8b")
-                yield entry["Key"], gzip.decompress(body) if packed else body
+    for output in TABLES:
+        for item in map(from_item, stand.scan(output)):
+            blobs = [one for one in item.values() if isinstance(one, bytes)]
+            plain = b"".join(decompress(one)[0] for one in blobs if known(one))
+            yield f"{output} {item.get('host', '')}", plain + repr(item).encode()
+    for key, body in stand.files():
+        yield key, gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
     with stand.client("logs") as logs:
         for group in logs.describe_log_groups()["logGroups"]:
             name = group["logGroupName"]

@@ -81,11 +81,7 @@ def test_invocation_logs_one_line_of_metrics(stand: Stand) -> None:
     with graph.serve_in_background(SITE) as site:
         crawled = stand.start(f"{site.url}/", "--name", "lines", "--delay", "0")
     assert crawled.result["outcomes"]["fetched"] == PAGES + 1
-    with stand.client("logs") as logs:
-        pages = logs.get_paginator("filter_log_events").paginate(
-            logGroupName=stand.outputs["WorkerLogGroup"]
-        )
-        lines = [event["message"].strip() for page in pages for event in page["events"]]
+    lines = stand.lines("WorkerLogGroup")
     written = [json.loads(line) for line in lines if '"CloudWatchMetrics"' in line]
     worked = [line for line in written if Metric.URLS_ENDED in line]
     assert sum(sum(line[Metric.URLS_ENDED]) for line in worked) >= PAGES + 3

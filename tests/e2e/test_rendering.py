@@ -38,12 +38,6 @@ def site() -> Iterator[graph.Graph]:
         yield served
 
 
-def lines_of(stand: Stand, group: str) -> list[str]:
-    with stand.client("logs") as logs:
-        events = logs.filter_log_events(logGroupName=stand.outputs[group])["events"]
-    return [str(event["message"]) for event in events]
-
-
 def test_script_pages_are_rendered_once(rendering: Stand, site: graph.Graph) -> None:
     crawled = rendering.start(
         f"{site.url}/page/0", f"{site.url}/plain", "--render", "auto", "--delay", "0"
@@ -60,7 +54,7 @@ def test_script_pages_are_rendered_once(rendering: Stand, site: graph.Graph) -> 
     paths = Counter(site.log.paths())
     assert all(paths[f"/data/page/{place}"] == 1 for place in range(PAGES))
     assert not [path for path in paths if path.startswith(("/private", "/buy"))]
-    assert any('"UrlsEnded"' in line for line in lines_of(rendering, "RendererLogGroup"))
+    assert any('"UrlsEnded"' in line for line in rendering.lines("RendererLogGroup"))
     ran = rendering.orbweaver("workers", "status", "--json")
     assert set(ran.result["sources"].values()) == {"Enabled"}
     assert {name.rpartition("-")[2] for name in ran.result["sources"]} == {

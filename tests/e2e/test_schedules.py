@@ -29,11 +29,9 @@ timezone = "Europe/Berlin"
 
 
 def runs(stand: Stand) -> dict[str, str]:
-    with stand.client("dynamodb") as dynamodb:
-        items = dynamodb.scan(TableName=stand.outputs["CrawlsTable"])["Items"]
     return {
         item["k"]["S"]: item["state"]["S"]
-        for item in items
+        for item in stand.scan("CrawlsTable")
         if item.get("name") == {"S": NAME} and "state" in item
     }
 
