@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Iterator
 
-import asyncssh
 import pytest
 
 from orbweaver.adapters.aws.clients import Aws
@@ -82,13 +80,8 @@ def pushed(server: Sshd) -> dict[str, bytes]:
 
 
 def copied(stand: Stand, bucket: str = BUCKET) -> dict[str, bytes]:
-    with stand.client("s3") as s3:
-        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="exports/")
-        keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
-        return {
-            key.removeprefix("exports/"): s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-            for key in keys
-        }
+    found = stand.files("exports/", bucket)
+    return {key.removeprefix("exports/"): body for key, body in found}
 
 
 def test_export_is_delivered_to_both_receivers(
@@ -102,46 +95,13 @@ def test_export_is_delivered_to_both_receivers(
     assert not stand.take(stand.outputs[LETTERS])
 
 
-def test_deliver_command_sends_only_missing_files(
-    stand: Stand, server: Sshd, export: Manifest
-) -> None:
-    until(lambda: export.path in pushed(server), "pushed", log=stand.log)
-    taken, *kept = (server.folder / FOLDER / file.path for file in export.files)
-    taken.unlink()
-    before = [path.stat().st_ino for path in kept]
-    stand.orbweaver("deliver", "--day", export.day)
-    until(taken.exists, "brought again", log=stand.log)
-    assert taken.stat().st_size == export.files[0].bytes
-    assert [path.stat().st_ino for path in kept] == before
-
-
-def test_server_with_other_host_key_gets_nothing(
-    stand: Stand, server: Sshd, export: Manifest
-) -> None:
-    until(lambda: export.path in pushed(server), "pushed", log=stand.log)
-    other = asyncssh.generate_private_key("ssh-ed25519").get_fingerprint("sha256")
-    with stand.reconfigured(FUNCTION, {"ORBWEAVER_SFTP_HOST_KEY": other}):
-        stand.orbweaver("deliver", "--day", export.day)
-        (letter,) = until(lambda: stand.take(stand.outputs[LETTERS]), "aside", log=stand.log)
-    assert json.loads(letter["Body"]) == {"day": export.day, "to": "sftp", "again": True}
-    reason = letter["MessageAttributes"]["reason"]["StringValue"]
-    shown = asyncssh.import_public_key(server.host_key).get_fingerprint("sha256")
-    assert "shows a host key that sftp_host_key does not have" in reason
-    assert shown in reason
-
-
 def test_crawl_is_delivered_after_export(stand: Stand, server: Sshd) -> None:
     links = [f"/{n}" for n in range(PAGES)]
     with graph.serve_in_background({path: graph.page(path, links) for path in links}) as site:
         ran = stand.orbweaver("start", f"{site.url}/0", "--delay", "0", "--wait", "--json")
     stand.wait_idle()
-    with stand.client("dynamodb") as dynamodb:
-        item = dynamodb.scan(TableName=stand.outputs["PagesTable"], Limit=1)["Items"][0]
-    day = str(item["day"]["S"]).partition("#")[0]
-    with stand.client("lambda") as functions:
-        functions.invoke(
-            FunctionName=stand.outputs["ExporterFunction"], Payload=json.dumps({"day": day})
-        )
+    day = str(stand.scan("PagesTable")[0]["day"]["S"]).partition("#")[0]
+    stand.export_day(day)
     path = manifest_path(day)
 
     def delivered() -> Manifest | None:

@@ -93,23 +93,3 @@ def test_switch_survives_deployment_without_loss(stand: Stand) -> None:
         stand.orbweaver("status", crawl, "--watch")
     ended = status(stand, crawl)
     assert (ended["state"], ended["outcomes"]["fetched"]) == ("finished", PAGES)
-
-
-def test_worker_enabled_setting_overrides_switch(stand: Stand) -> None:
-    stand.orbweaver("deploy", "-c", "worker_enabled=no")
-    assert sources(stand) == {"Disabled"}
-    stand.orbweaver("workers", "on")
-    stand.orbweaver("deploy", "-c", "worker_enabled=no")
-    assert sources(stand) == {"Disabled"}
-    stand.orbweaver("deploy", "-c", "worker_enabled=yes")
-    assert sources(stand) == {"Enabled"}
-
-
-def test_up_commands_keep_deployed_settings(stand: Stand) -> None:
-    said: list[str] = []
-    stack.bring_up_to_date(stand.emulator, defaults=LOCAL_CONTEXT, say=said.append)
-    stack.bring_up_to_date(stand.emulator, {}, say=said.append)
-    assert said == []
-    stack.bring_up_to_date(stand.emulator, {"alarm_email": ""}, say=said.append)
-    assert "drops alarm_email=me@example.org" in said
-    assert "alarm_email" not in deployed.context_of("Orbweaver", stand.environment)
