@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from localstack import cdk
 from localstack.stack import Stack
 from orbweaver.adapters.dynamodb.counters import shard
@@ -34,6 +36,10 @@ QUEUES = ("CrawlQueueUrl", "PackQueueUrl", "ExpressQueueUrl")
 OUTCOMES = ("fetched", "unchanged", "redirected", "skipped", "failed")
 LIMITS = ("bytes", "dollars", "host_pages")
 PROGRAM = Path(sys.executable).with_name("orbweaver")  # As `make setup` installs it.
+# For tests whose run on a store repeats the proof of lower layers: only `make test-long` has it.
+STORE_IN_LONG = pytest.mark.parametrize(
+    "anywhere", ["stack", pytest.param("store", marks=pytest.mark.long)], indirect=True
+)
 COMMAND_S_MAX = 200.0
 WAIT_S_MAX = 60.0
 POLL_S = 0.1

@@ -1,4 +1,4 @@
-"""Limits of a crawl, which concurrent workers must not exceed or miss."""
+"""The page limit of a crawl, which concurrent workers must not exceed or miss."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.stand import names
+from tests.e2e.stand import STORE_IN_LONG, names
 from tests.sites import graph
 
 if TYPE_CHECKING:
@@ -18,16 +18,14 @@ FANOUT = 8
 TREE_PAGES, BUDGET = 400, 40
 
 
-def tree(text: str = "") -> dict[str, graph.Script]:
+def tree() -> dict[str, graph.Script]:
     """Return pages that link to eight others each, and to the first ones."""
     pages = range(TREE_PAGES)
     links = {n: [0, 1, 2, *pages[FANOUT * n + 1 : FANOUT * (n + 1) + 1]] for n in pages}
-    return {
-        f"/{n}": graph.page(f"Page {n}", [f"/{link}" for link in links[n]], text=text)
-        for n in pages
-    }
+    return {f"/{n}": graph.page(f"Page {n}", [f"/{link}" for link in links[n]]) for n in pages}
 
 
+@STORE_IN_LONG
 @pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.long), 16])
 def test_page_budget_is_exact(anywhere: CommandStand, concurrency: int) -> None:
     with graph.serve_in_background(tree()) as site:

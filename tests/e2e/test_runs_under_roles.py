@@ -1,12 +1,11 @@
 """Runs and ends of every variety with IAM enforced: no request is denied, no message is left.
 
 Denied requests are reported when the stack is removed (tests/e2e/enforced.py). test_limits.py
-covers stops by pages and bytes.
+covers a stop by pages.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -92,18 +91,3 @@ def test_duration_ends_crawl(stand: Stand) -> None:
         found = ended(stand, ran.result["crawl"])
 
     assert found["stop"] == "duration"
-
-
-def test_retry_requests_only_failures(stand: Stand) -> None:
-    pages = {"/": graph.page("Home", ["/gone"]), "/gone": graph.page("No", status=404)}
-    with graph.serve_in_background(pages) as site:
-        url = f"{site.url}/"
-        first = stand.start(url, "--name", "retried-under-roles", "--delay", "0")
-        crawl = first.result["crawl"]
-        ran = stand.orbweaver("retry", crawl, "--json")
-        found = ended(stand, ran.result["crawl"])
-        listed = stand.orbweaver("pages", ran.result["crawl"], "--json").out
-
-    assert names(first.urls("failed"), site.url) == ["/gone"]
-    assert found["claimed"] == 1
-    assert [json.loads(line)["url"] for line in listed.splitlines()] == [f"{site.url}/gone"]

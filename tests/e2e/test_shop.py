@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.stand import names
+from tests.e2e.stand import STORE_IN_LONG, names
 from tests.sites import child
 from tests.sites.bookshop import Expected
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
+@STORE_IN_LONG
 def test_every_url_of_shop_has_expected_outcome(anywhere: CommandStand) -> None:
     """Forbidden URLs are not requested.
 
