@@ -22,7 +22,6 @@ from tests.unit.delivering import exported, lies
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
 
-FUNCTION = "Orbweaver-delivery"
 SECRET, FOLDER, BUCKET = "crawl/sftp", "incoming", "their-exports"
 PAGES = 5
 LETTERS = "DeliveryDeadLetterQueueUrl"
