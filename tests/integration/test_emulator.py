@@ -86,9 +86,16 @@ def start_function(running: emulator.Emulator) -> None:
         functions.invoke(FunctionName="slow", Payload=b'{"sleep_s": 60}', InvocationType="Event")
 
 
-def test_two_emulators_have_separate_ports_and_state(start: Start) -> None:
-    first, second = start(keep=False), start(keep=False)
-
+def test_two_temporary_emulators_are_separate_and_leave_nothing(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No variable of the machine reaches an emulator or its clients."""
+    with monkeypatch.context() as machine:
+        machine.setenv("AWS_PROFILE", "production")
+        machine.setenv("AWS_SECRET_ACCESS_KEY", "a real one")
+        machine.setenv("AWS_ENDPOINT_URL_SQS", "http://elsewhere.invalid")
+        first, second = start(keep=False, settings={"LOG_LEVEL": "ERROR"}), start(keep=False)
+        seen = first.environment()
     make_queue(first, "only-here")
 
     assert first.port != second.port
@@ -97,39 +104,43 @@ def test_two_emulators_have_separate_ports_and_state(start: Start) -> None:
     assert (queues(first), queues(second)) == (["only-here"], [])
     with socket.socket() as other_address:
         assert other_address.connect_ex(("127.0.0.2", first.port)) != 0
+    assert "AWS_PROFILE" not in seen
+    assert "AWS_ENDPOINT_URL_SQS" not in seen
+    assert seen["AWS_SECRET_ACCESS_KEY"] == "test"
+    assert seen["AWS_ENDPOINT_URL"] == first.endpoint_url
+    inside = Path(f"/proc/{first.process.pid}/environ").read_text().split("\0")
+    assert "LOG_LEVEL=ERROR" in inside
+    assert not [item for item in inside if "production" in item or "a real one" in item]
+    assert f"HOME={tmp_path / str(first.port) / 'tmp'}" in inside
+
+    start_function(second)
+    assert len(processes.members(second.process.pid)) > 1
+    for one in (first, second):
+        one.stop()
+        assert emulator.find(one.port) is None
+        assert processes.members(one.process.pid) == []
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_kept_state_survives_stop_until_fresh_start(start: Start) -> None:
+def test_kept_state_survives_stop_and_stale_pid_file_until_fresh_start(
+    start: Start, tmp_path: Path
+) -> None:
+    """The stale file's process id is the test's own."""
     first = start(keep=True)
     make_queue(first, "kept")
+    start_function(first)
     first.stop()
+    assert processes.members(first.process.pid) == []
+    stale = {"pid": os.getpid(), "started": "long ago", "keep": True, "since_s": 0}
+    noted = json.dumps({**stale, "released": True})
+    (tmp_path / str(first.port) / "pid.json").write_text(noted)
+    assert emulator.find(first.port) is None
 
     second = start(port=first.port, keep=True)
     assert queues(second) == ["kept"]
     second.stop()
 
     assert queues(start(port=first.port, keep=True, fresh=True)) == []
-
-
-def test_temporary_emulator_removes_its_folder(start: Start, tmp_path: Path) -> None:
-    running = start(keep=False)
-    make_queue(running, "gone")
-
-    running.stop()
-
-    assert list(tmp_path.iterdir()) == []
-    assert emulator.find(running.port) is None
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_stop_ends_busy_functions(start: Start, *, keep: bool) -> None:
-    running = start(keep=keep)
-    start_function(running)
-    assert len(processes.members(running.process.pid)) > 1
-
-    running.stop()
-
-    assert processes.members(running.process.pid) == []
 
 
 def test_sigterm_ends_functions_with_emulator(start: Start) -> None:
@@ -142,30 +153,6 @@ def test_sigterm_ends_functions_with_emulator(start: Start) -> None:
 
     assert len(identities) > 1
     assert all(processes.wait_gone(identity, timeout_s=20) for identity in identities)
-
-
-def test_other_process_finds_and_stops_emulator(start: Start) -> None:
-    running = start(keep=True)
-
-    found = emulator.find(running.port)
-
-    assert found is not None
-    assert found.process == running.process
-    assert [one.port for one in emulator.find_all()] == [running.port]
-    found.stop()
-    assert emulator.find(running.port) is None
-
-
-def test_stale_pid_file_is_removed_harmlessly(start: Start, tmp_path: Path) -> None:
-    """The file's process id is the test's own."""
-    first = start(keep=True)
-    first.stop()
-    stale = {"pid": os.getpid(), "started": "long ago", "keep": True, "since_s": 0}
-    noted = json.dumps({**stale, "released": True})
-    (tmp_path / str(first.port) / "pid.json").write_text(noted)
-
-    assert emulator.find(first.port) is None
-    assert start(port=first.port).is_healthy()
 
 
 def test_taken_port_is_clear_error(start: Start) -> None:
@@ -211,7 +198,6 @@ STARTER = """
 @pytest.mark.parametrize(
     ("then", "signal_number", "survives"),
     [
-        ("pass", signal.SIGKILL, False),
         ("pass", signal.SIGTERM, False),
         ("pass", signal.SIGINT, False),
         ("running.release()", signal.SIGKILL, True),
@@ -353,28 +339,11 @@ def test_killed_emulator_reports_lost_state(start: Start) -> None:
     assert emulator.lost_data() == []
 
 
-def test_emulator_and_clients_ignore_machines_aws_account(
-    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "production")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a real one")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://elsewhere.invalid")
-
-    running = start(keep=False, settings={"LOG_LEVEL": "ERROR"})
-
-    seen = running.environment()
-    assert "AWS_PROFILE" not in seen
-    assert "AWS_ENDPOINT_URL_SQS" not in seen
-    assert seen["AWS_SECRET_ACCESS_KEY"] == "test"
-    assert seen["AWS_ENDPOINT_URL"] == running.endpoint_url
-    inside = Path(f"/proc/{running.process.pid}/environ").read_text().split("\0")
-    assert "LOG_LEVEL=ERROR" in inside
-    assert not [item for item in inside if "production" in item or "a real one" in item]
-    assert f"HOME={tmp_path / str(running.port) / 'tmp'}" in inside
-
-
 def test_local_status_and_down_find_emulator(capsys: pytest.CaptureFixture[str]) -> None:
-    running = emulator.start(port=0, keep=False)
+    running = emulator.start(port=0, keep=True)
+    found = emulator.find(running.port)
+    assert found is not None
+    assert found.process == running.process
 
     assert main(["local", "status"]) == 0
     assert f"{running.endpoint_url}  healthy  log {running.log}" in capsys.readouterr().out
