@@ -13,7 +13,7 @@ from orbweaver.cli.stack import LOCAL_CONTEXT
 from tests.e2e.stand import TABLES, Stand
 from tests.sites import graph
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 PAGES = 5
 
@@ -68,7 +68,6 @@ def test_destroyed_stack_leaves_nothing(own: Stand) -> None:
     assert {kind: found for kind, found in names(own).items() if found} == {}
 
 
-@pytest.mark.long
 def test_retained_resources_are_adopted_by_next_deployment(own: Stand) -> None:
     crawled = crawl(own)
     own.orbweaver("deploy", "-c", "removal=retain")
