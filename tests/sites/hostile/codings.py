@@ -64,12 +64,8 @@ def _start(child: str) -> bytes:
     return b"<!doctype html>" + link(child)
 
 
-def _bomb(coding: str, child: str) -> Script:
-    def say(asked: Asked) -> Iterable[Step]:
-        body = _packed(coding, _start(child))
-        yield answer(body, "Content-Type: text/html", f"Content-Encoding: {coding}")
-
-    return say
+def _bomb(coding: str) -> Script:
+    return _coded(coding, lambda: _packed(coding, _start(_child(coding))))
 
 
 def _coded(coding: str, make: Callable[[], bytes]) -> Script:
@@ -100,59 +96,26 @@ SPOILT: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 ROWS = (
     *(
-        Row(
-            case=48,
-            path=f"/bombs/{_name(coding)}",
-            serves=f"64 MiB in {coding}",
-            say=_bomb(coding, _child(coding)),
-            reason="truncated",
-            children=(_child(coding),),
-        )
+        Row(48, f"/bombs/{_name(coding)}", f"64 MiB in {coding}", _bomb(coding),
+            "fetched: truncated", children=(_child(coding),))
         for coding in BOMBS
     ),
-    Row(
-        case=48,
-        path="/bombs/members",
-        serves=f"{MEMBERS:,} empty gzip members",
-        say=_coded("gzip", lambda: gzip.compress(b"") * MEMBERS),
-        outcome="failed",
-        reason="encoding",
-    ),
+    Row(48, "/bombs/members", f"{MEMBERS:,} empty gzip members",
+        _coded("gzip", lambda: gzip.compress(b"") * MEMBERS), "failed: encoding"),
     *(
-        Row(
-            case=49,
-            path=f"/spoilt/{name}",
-            serves=f"a body that cannot be decoded: {name}",
-            say=_coded(coding, make),
-            outcome="failed",
-            reason="encoding",
-        )
+        Row(49, f"/spoilt/{name}", f"a body that cannot be decoded: {name}", _coded(coding, make),
+            "failed: encoding")
         for name, (coding, make) in SPOILT.items()
     ),
-    Row(
-        case=49,
-        path="/spoilt/cut",
-        serves="half of a gzip stream, as if it were all",
-        say=_coded("gzip", lambda: gzip.compress(LONG)[:-40]),
-        reason="truncated",
-        children=("/spoilt/seen-in-part",),
-    ),
+    Row(49, "/spoilt/cut", "half of a gzip stream, as if it were all",
+        _coded("gzip", lambda: gzip.compress(LONG)[:-40]), "fetched: truncated",
+        children=("/spoilt/seen-in-part",)),
     *(
-        Row(
-            case=49,
-            path=f"/spoilt/{coding}",
-            serves=f"a page whose coding is none: {coding}",
-            say=_coded(coding, lambda: PAGE),
-            title="A coded page",
-        )
+        Row(49, f"/spoilt/{coding}", f"a page whose coding is none: {coding}",
+            _coded(coding, lambda: PAGE), title="A coded page")
         for coding in ("none", "utf-8", "lzma")
     ),
-    Row(
-        case=49,
-        path="/spoilt/raw-deflate",
-        serves="deflate without the frame that the coding has",
-        say=_coded("deflate", lambda: _raw_deflate(PAGE + link("/spoilt/seen-in-deflate"))),
-        title="A coded page",
-        children=("/spoilt/seen-in-deflate",),
-    ),
-)
+    Row(49, "/spoilt/raw-deflate", "deflate without the frame that the coding has",
+        _coded("deflate", lambda: _raw_deflate(PAGE + link("/spoilt/seen-in-deflate"))),
+        title="A coded page", children=("/spoilt/seen-in-deflate",)),
+)  # fmt: skip

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.integration.fetcher.authority import Leaf
 from tests.sites.hostile.model import Place, Row
-from tests.sites.steps import Act
+from tests.sites.steps import Act, Step
 
 HERE = ("127.0.0.1",)
 GOOD = Leaf(addresses=HERE)
@@ -23,60 +25,35 @@ BAD = {
 PLAIN = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
 
 
-def _row(name: str, serves: str, reason: str, outcome: str = "failed") -> Row:
-    return Row(
-        case=50,
-        path="/",
-        serves=serves,
-        place=f"tls-{name}",
-        outcome=outcome,
-        reason=reason,
-        asks=0 if outcome == "failed" else 1,
-    )
+def _row(name: str, serves: str, end: str) -> Row:
+    return Row(50, "/", serves, None, end, place=f"tls-{name}", asks=int(end == "fetched: ok"))
 
 
 ROWS = (
-    _row("good", "a certificate as it should be", "ok", "fetched"),
-    _row("chain", "one with its intermediate", "ok", "fetched"),
-    *(_row(name, f"a certificate that is bad: {name}", "tls") for name in BAD),
-    _row("old", "TLS 1.1 at most", "tls_handshake"),
-    _row("hang-up", "a handshake that is hung up on", "tls_handshake"),
-    _row("plain", "plain HTTP where TLS is expected", "tls"),
-    _row("stall", "a handshake that is never answered", "timeout"),
-    Row(
-        case=50,
-        path="/",
-        serves="TLS where plain HTTP is expected",
-        place="tls-on-plain",
-        outcome="failed",
-        reason="protocol",
-        asks=0,
-    ),
+    _row("good", "a certificate as it should be", "fetched: ok"),
+    _row("chain", "one with its intermediate", "fetched: ok"),
+    *(_row(name, f"a certificate that is bad: {name}", "failed: tls") for name in BAD),
+    _row("old", "TLS 1.1 at most", "failed: tls_handshake"),
+    _row("hang-up", "a handshake that is hung up on", "failed: tls_handshake"),
+    _row("plain", "plain HTTP where TLS is expected", "failed: tls"),
+    _row("stall", "a handshake that is never answered", "failed: timeout"),
+    _row("on-plain", "TLS where plain HTTP is expected", "failed: protocol"),
 )
 
 
-def _place(name: str, leaf: Leaf, version_max: str | None = None) -> Place:
-    return Place(
-        name=f"tls-{name}",
-        crawl="bold",
-        tls=leaf,
-        tls_version_max=version_max,
-        start=False,
-        seed=False,
-    )
+def _place(name: str, **given: Any) -> Place:
+    return Place(name=f"tls-{name}", crawl="bold", start=False, seed=False, **given)
 
 
-def _greeting(name: str, *steps: bytes | float | Act, scheme: str = "https") -> Place:
-    return Place(
-        name=f"tls-{name}", crawl="bold", greet=steps, scheme=scheme, start=False, seed=False
-    )
+def _greeting(name: str, *steps: Step, scheme: str = "https") -> Place:
+    return _place(name, greet=steps, scheme=scheme)
 
 
 PLACES = (
-    _place("good", GOOD),
-    _place("chain", Leaf(addresses=HERE, issuer="intermediate")),
-    *(_place(name, leaf) for name, leaf in BAD.items()),
-    _place("old", GOOD, "TLSv1_1"),
+    _place("good", tls=GOOD),
+    _place("chain", tls=Leaf(addresses=HERE, issuer="intermediate")),
+    *(_place(name, tls=leaf) for name, leaf in BAD.items()),
+    _place("old", tls=GOOD, tls_version_max="TLSv1_1"),
     _greeting("hang-up", 0.05, Act.CLOSE),
     _greeting("plain", 0.05, PLAIN, Act.CLOSE),
     _greeting("stall", Act.HANG),

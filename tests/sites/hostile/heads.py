@@ -32,54 +32,24 @@ HUGE = {
 
 ROWS = (
     *(
-        Row(
-            case=38,
-            path=f"/garbage/{name}",
-            serves=f"in place of HTTP: {name}",
-            say=(said, Act.CLOSE),
-            outcome="failed",
-            reason="protocol",
-        )
+        Row(38, f"/garbage/{name}", f"in place of HTTP: {name}", (said, Act.CLOSE),
+            "failed: protocol")
         for name, said in GARBAGE.items()
     ),
-    Row(
-        case=38,
-        path="/garbage/1000-hints",
-        serves="1,000 early hints, then a page",
-        say=(
-            *[b"HTTP/1.1 103 Early Hints\r\nLink: </garbage/ghost>\r\n\r\n" * 100] * 10,
-            answer(b"<title>/garbage/1000-hints</title>", HTML),
-        ),
-        title="/garbage/1000-hints",
-        ghosts=("/garbage/ghost",),
-    ),
+    Row(38, "/garbage/1000-hints", "1,000 early hints, then a page",
+        (*[b"HTTP/1.1 103 Early Hints\r\nLink: </garbage/ghost>\r\n\r\n" * 100] * 10,
+         answer(b"<title>/garbage/1000-hints</title>", HTML)),
+        title="/garbage/1000-hints", ghosts=("/garbage/ghost",)),
     *(
-        Row(
-            case=39,
-            path=f"/heads/{name}",
-            serves=f"a head too large: {name}",
-            say=(*said, Act.CLOSE),
-            outcome="failed",
-            reason="headers_too_large",
-        )
+        Row(39, f"/heads/{name}", f"a head too large: {name}", (*said, Act.CLOSE),
+            "failed: headers_too_large")
         for name, said in HUGE.items()
     ),
     *(
-        Row(
-            case=40,
-            path=f"/bytes/{name}",
-            serves=f"a head with what it may not have: {name}",
-            say=(said, Act.CLOSE),
-            outcome="failed",
-            reason="protocol",
-        )
+        Row(40, f"/bytes/{name}", f"a head with what it may not have: {name}", (said, Act.CLOSE),
+            "failed: protocol")
         for name, said in FORBIDDEN.items()
     ),
-    Row(
-        case=40,
-        path="/bytes/8-bit",
-        serves="8-bit bytes in header values",
-        say=page("/bytes/8-bit", [], "ETag: \xe9\xff\x80", "X-Note: \xc3\xa9"),
-        title="/bytes/8-bit",
-    ),
-)
+    Row(40, "/bytes/8-bit", "8-bit bytes in header values",
+        page("/bytes/8-bit", [], "ETag: \xe9\xff\x80", "X-Note: \xc3\xa9"), title="/bytes/8-bit"),
+)  # fmt: skip

@@ -62,19 +62,6 @@ GOALS = (
 )
 
 
-def _refused(case: int, path: str, serves: str, *, linked: bool = True) -> Row:
-    return Row(
-        case=case,
-        path=path,
-        serves=serves,
-        place=EDGE,
-        outcome="failed",
-        reason="address",
-        asks=0,
-        linked=linked,
-    )
-
-
 def _wild(asked: Asked) -> Iterable[Step]:
     """Link to two more names below the requested one."""
     host = (asked.heard.header("host") or "").partition(":")[0]
@@ -83,62 +70,36 @@ def _wild(asked: Asked) -> Iterable[Step]:
 
 
 ROWS = (
-    Row(
-        case=31,
-        path="http://no..such-name.invalid/",
-        serves="a name that no DNS message can hold",
-        place=EDGE,
-        outcome="failed",
-        reason="dns",
-        asks=0,
-    ),
+    Row(31, "http://no..such-name.invalid/", "a name that no DNS message can hold", None,
+        "failed: dns", place=EDGE, asks=0),
     *(
-        _refused(53, canonical, f"an address inside, as {spelling[7:30]}")
+        Row(53, canonical, f"an address inside, as {spelling[7:30]}", None, "failed: address",
+            place=EDGE, asks=0)
         for canonical, spelling in SPELLINGS.items()
     ),
     *(
-        Row(
-            case=55,
-            path=path,
-            serves=f"a redirect to {goal[:40]}",
-            say=redirect(goal),
-            place=EDGE,
-            outcome="redirected",
-            reason="redirect",
-        )
+        Row(55, path, f"a redirect to {goal[:40]}", redirect(goal), "redirected: redirect",
+            place=EDGE)
         for path, goal in REDIRECTS.items()
     ),
-    *(_refused(55, goal, "where a redirect leads", linked=False) for goal in GOALS),
-    Row(
-        case=55,
-        path="/",
-        serves="a robots.txt that redirects inside",
-        place="robots-inward",
-        outcome="skipped",
-        reason="robots_unreachable",
-        asks=0,
+    *(
+        Row(55, goal, "where a redirect leads", None, "failed: address", place=EDGE, asks=0,
+            linked=False)
+        for goal in GOALS
     ),
-)
+    Row(55, "/", "a robots.txt that redirects inside", None, "skipped: robots_unreachable",
+        place="robots-inward", asks=0),
+)  # fmt: skip
 
 PLACES = (
     Place(name=CANARY, crawl="bold", start=False, seed=False),
-    Place(
-        name="robots-inward",
-        robots=redirect("http://0.0.0.0:{canary}/robots.txt"),
-        start=False,
-    ),
+    Place(name="robots-inward", robots=redirect("http://0.0.0.0:{canary}/robots.txt"), start=False),
     Place(
         name=WILD,
         crawl="bold",
         other=_wild,
         start=False,
         seed=False,
-        trap=Trap(
-            case=74,
-            serves="names without end below a name",
-            urls_min=3,
-            urls_max=130,
-            stops=("depth", "repetition"),
-        ),
+        trap=Trap(74, "names without end below a name", 3, 130, ("depth", "repetition")),
     ),
 )

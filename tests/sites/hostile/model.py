@@ -7,7 +7,7 @@ import html
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tests.sites.steps import Act, Step
+from tests.sites.steps import Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,9 +89,9 @@ class Asked:
 Script: TypeAlias = tuple[Step, ...] | Callable[[Asked], Iterable[Step]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """One URL: its answer and its expected outcome.
+    """One URL: its answer, and its expected end (outcome and reason).
 
     `path` can be a whole URL, for URLs that no place (server) of the site serves. Without `say` it
     is a page that links to its children, which are fetched pages too, and to its ghosts, which must
@@ -102,9 +102,9 @@ class Row:
     path: str
     serves: str
     say: Script | None = None
+    end: str = "fetched: ok"
+    _: dataclasses.KW_ONLY
     place: str = MAIN
-    outcome: str = "fetched"
-    reason: str = "ok"
     asks: int | None = 1
     children: tuple[str, ...] = ()
     ghosts: tuple[str, ...] = ()
@@ -114,12 +114,20 @@ class Row:
     linked: bool = True
 
     @property
+    def outcome(self) -> str:
+        return self.end.partition(": ")[0]
+
+    @property
+    def reason(self) -> str:
+        return self.end.partition(": ")[2]
+
+    @property
     def ours(self) -> bool:
         """True if a place (server) of the site serves it."""
         return self.path.startswith("/")
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Trap:
     """An endless place: maximum URLs that a crawl may fetch, and its stop reasons."""
 
@@ -162,11 +170,6 @@ def fill(text: str, ports: Mapping[str, int]) -> str:
     for name, port in ports.items():
         text = text.replace(f"{{{name}}}", str(port))
     return text
-
-
-def transient(reason: str) -> dict[str, object]:
-    """Describe an outcome that is retried until it is given up."""
-    return {"outcome": "failed", "reason": reason, "asks": ATTEMPTS}
 
 
 def answer(body: bytes = b"", *lines: str, status: str = "200 OK") -> bytes:
@@ -241,4 +244,3 @@ def steps(script: Script, asked: Asked) -> Iterable[Step]:
 NOT_FOUND = (
     answer(b"<title>Not found</title>", "Content-Type: text/html", status="404 Not Found"),
 )
-CLOSING = (Act.CLOSE,)

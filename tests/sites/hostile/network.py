@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tests.sites.hostile.model import (
     ATTEMPTS,
-    CLOSING,
     MAIN,
     Asked,
     Place,
@@ -82,191 +81,73 @@ WHOLE = {
     ),
 }
 CHUNKS = {
-    "no-number": ("protocol", 1, (b"zz\r\nhello\r\n0\r\n\r\n",)),
-    "negative": ("protocol", 1, (b"-5\r\nhello\r\n0\r\n\r\n",)),
-    "size-too-small": ("protocol", 1, (b"5\r\nhello, world\r\n0\r\n\r\n",)),
-    "size-huge": ("protocol", 1, (b"f" * 40 + b"\r\nhello",)),
-    "trailers": (
-        "headers_too_large",
-        1,
-        (b"5\r\nhello\r\n0\r\n", *[b"A: b\r\n" * 500] * 40, b"\r\n"),
-    ),
-}
+    "no-number": ("protocol", (b"zz\r\nhello\r\n0\r\n\r\n",)),
+    "negative": ("protocol", (b"-5\r\nhello\r\n0\r\n\r\n",)),
+    "size-too-small": ("protocol", (b"5\r\nhello, world\r\n0\r\n\r\n",)),
+    "size-huge": ("protocol", (b"f" * 40 + b"\r\nhello",)),
+    "trailers": ("headers_too_large",
+                 (b"5\r\nhello\r\n0\r\n", *[b"A: b\r\n" * 500] * 40, b"\r\n")),
+}  # fmt: skip
 
 ROWS = (
-    Row(
-        case=32,
-        path="http://127.0.0.1:{refusing}/",
-        serves="a port where nobody listens",
-        outcome="failed",
-        reason="connect",
-        place="edge",
-    ),
-    Row(
-        case=32,
-        path="/",
-        serves="a reset in place of an answer",
-        say=(Act.RESET,),
-        place="resetting",
-        outcome="failed",
-        reason="disconnected",
-        asks=ATTEMPTS,
-    ),
+    Row(32, "http://127.0.0.1:{refusing}/", "a port where nobody listens", None,
+        "failed: connect", place="edge"),
+    Row(32, "/", "a reset in place of an answer", (Act.RESET,), "failed: disconnected",
+        place="resetting", asks=ATTEMPTS),
     *(
-        Row(
-            case=32,
-            path=f"/{number}",
-            serves="nothing, until the whole host is left alone",
-            say=CLOSING,
-            place="silent",
-            outcome="skipped",
-            reason="cancelled",
-            asks=None,
-        )
+        Row(32, f"/{number}", "nothing, until the whole host is left alone", (Act.CLOSE,),
+            "skipped: cancelled", place="silent", asks=None)
         for number in range(SILENT)
     ),
-    Row(
-        case=33,
-        path="http://127.0.0.1:{hole}/",
-        serves="a port that swallows requests to connect",
-        outcome="failed",
-        reason="timeout",
-        place="edge",
-    ),
-    Row(
-        case=34,
-        path="/slow/head",
-        place="drip-head",
-        serves="a head that drips",
-        say=_drip(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
-        outcome="failed",
-        reason="timeout",
-        asks=ATTEMPTS,
-    ),
-    Row(
-        case=34,
-        path="/slow/body",
-        place="drip-body",
-        serves="a body that drips",
-        say=_drip(head(HTML, "Content-Length: 1000"), b"x"),
-        outcome="failed",
-        reason="timeout",
-        asks=ATTEMPTS,
-    ),
-    Row(
-        case=35,
-        path="/endless/chunks",
-        serves="chunks without end",
-        say=_endless_chunks,
-        reason="truncated",
-        children=("/endless/seen-in-chunks",),
-    ),
-    Row(
-        case=35,
-        path="/endless/no-length",
-        serves="a body without end",
-        say=_endless,
-        reason="truncated",
-        children=("/endless/seen-without-length",),
-    ),
+    Row(33, "http://127.0.0.1:{hole}/", "a port that swallows requests to connect", None,
+        "failed: timeout", place="edge"),
+    Row(34, "/slow/head", "a head that drips", _drip(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+        "failed: timeout", place="drip-head", asks=ATTEMPTS),
+    Row(34, "/slow/body", "a body that drips", _drip(head(HTML, "Content-Length: 1000"), b"x"),
+        "failed: timeout", place="drip-body", asks=ATTEMPTS),
+    Row(35, "/endless/chunks", "chunks without end", _endless_chunks, "fetched: truncated",
+        children=("/endless/seen-in-chunks",)),
+    Row(35, "/endless/no-length", "a body without end", _endless, "fetched: truncated",
+        children=("/endless/seen-without-length",)),
     *(
-        Row(
-            case=36,
-            path=f"/lengths/{name}",
-            serves=f"a body of 5 bytes with {' and '.join(lines)[:60]}",
-            say=(head(HTML, *lines) + b"hello", Act.CLOSE),
-            outcome="failed",
-            reason="protocol",
-        )
+        Row(36, f"/lengths/{name}", f"a body of 5 bytes with {' and '.join(lines)[:60]}",
+            (head(HTML, *lines) + b"hello", Act.CLOSE), "failed: protocol")
         for name, lines in LENGTHS.items()
     ),
     *(
-        Row(
-            case=36,
-            path=f"/lengths/{name}",
-            # Later surplus could follow the next request (docs/http.md), so there is none.
-            place="late" if name == "too-small-later" else MAIN,
-            serves=f"a body of 5 bytes whose length is odd: {name}",
-            say=(*said, Act.CLOSE),
-            ghosts=("/lengths/ghost",),
-        )
+        # Later surplus could follow the next request (docs/http.md), so there is none.
+        Row(36, f"/lengths/{name}", f"a body of 5 bytes whose length is odd: {name}",
+            (*said, Act.CLOSE), place="late" if name == "too-small-later" else MAIN,
+            ghosts=("/lengths/ghost",))
         for name, said in WHOLE.items()
     ),
-    Row(
-        case=36,
-        path="/lengths/too-big",
-        place="short",
-        serves="5 of 30 bytes",
-        say=(head(HTML, "Content-Length: 30") + b"hello", Act.CLOSE),
-        outcome="failed",
-        reason="disconnected",
-        asks=ATTEMPTS,
-    ),
+    Row(36, "/lengths/too-big", "5 of 30 bytes",
+        (head(HTML, "Content-Length: 30") + b"hello", Act.CLOSE), "failed: disconnected",
+        place="short", asks=ATTEMPTS),
     *(
-        Row(
-            case=37,
-            path=f"/chunks/{name}",
-            serves=f"chunks that are wrong: {name}",
-            say=(chunked(), *said, Act.CLOSE),
-            outcome="failed",
-            reason=reason,
-            asks=asks,
-        )
-        for name, (reason, asks, said) in CHUNKS.items()
+        Row(37, f"/chunks/{name}", f"chunks that are wrong: {name}",
+            (chunked(), *said, Act.CLOSE), f"failed: {reason}")
+        for name, (reason, said) in CHUNKS.items()
     ),
-    Row(
-        case=37,
-        path="/chunks/no-end",
-        serves="chunks without their end",
-        say=(chunked(b"hello"), Act.CLOSE),
-        place="unended",
-        outcome="failed",
-        reason="disconnected",
-        asks=ATTEMPTS,
-    ),
-    Row(
-        case=37,
-        path="/chunks/extension",
-        serves="a chunk extension of 2 MiB",
-        say=_long_extension,
-        outcome="failed",
-        reason="protocol",
-    ),
-    Row(
-        case=51,
-        path="/broken/recovers",
-        serves="a body broken off, and all of it the second time",
-        say=then(
-            (head(HTML, "Content-Length: 1000") + link("/broken/ghost"), Act.CLOSE),
-            page("/broken/recovers", ["/broken/behind"]),
-        ),
-        asks=2,
-        children=("/broken/behind",),
-        title="/broken/recovers",
-    ),
-    Row(
-        case=52,
-        path="/strays/double",
-        serves="its answer, and then one to nobody",
-        # The surplus is sent at once, because later surplus could follow the next request
-        # (docs/http.md).
-        say=(
-            answer(b"<title>/strays/double</title>", HTML)
-            + answer(b"<title>to nobody</title>" + link("/strays/ghost"), HTML),
-        ),
-        title="/strays/double",
-        ghosts=("/strays/ghost",),
-    ),
+    Row(37, "/chunks/no-end", "chunks without their end", (chunked(b"hello"), Act.CLOSE),
+        "failed: disconnected", place="unended", asks=ATTEMPTS),
+    Row(37, "/chunks/extension", "a chunk extension of 2 MiB", _long_extension,
+        "failed: protocol"),
+    Row(51, "/broken/recovers", "a body broken off, and all of it the second time",
+        then((head(HTML, "Content-Length: 1000") + link("/broken/ghost"), Act.CLOSE),
+             page("/broken/recovers", ["/broken/behind"])),
+        asks=2, children=("/broken/behind",), title="/broken/recovers"),
+    # The surplus is sent at once, because later surplus could follow the next request
+    # (docs/http.md).
+    Row(52, "/strays/double", "its answer, and then one to nobody",
+        (answer(b"<title>/strays/double</title>", HTML)
+         + answer(b"<title>to nobody</title>" + link("/strays/ghost"), HTML),),
+        title="/strays/double", ghosts=("/strays/ghost",)),
     *(
-        Row(
-            case=52,
-            path=f"/strays/after-{number}",
-            serves="its own title",
-            title=f"/strays/after-{number}",
-        )
+        Row(52, f"/strays/after-{number}", "its own title", title=f"/strays/after-{number}")
         for number in range(8)
     ),
-)
+)  # fmt: skip
 
 PLACES = (
     Place(name=MAIN),

@@ -80,50 +80,24 @@ DELAYS = {"0": 0.0, "10": 10.0, "-1": 0.0, "soon": 0.0}
 
 
 def _private(name: str, serves: str, *, allowed: bool) -> Row:
+    end = "fetched: ok" if allowed else "skipped: robots"
+    where = f"robots-{name}"
     return Row(
-        case=67,
-        path="/private",
-        serves=f"a robots.txt of {serves}",
-        place=f"robots-{name}",
-        outcome="fetched" if allowed else "skipped",
-        reason="ok" if allowed else "robots",
-        asks=1 if allowed else 0,
+        67, "/private", f"a robots.txt of {serves}", None, end, place=where, asks=int(allowed)
     )
 
 
 ROWS = (
     *(_private(name, serves, allowed=allowed) for name, (serves, _, allowed) in FILES.items()),
     *(
-        Row(
-            case=67,
-            path="/",
-            serves=f"a robots.txt of {serves}",
-            place=f"robots-{name}",
-            outcome="skipped",
-            reason="robots_unreachable",
-            asks=0,
-        )
+        Row(67, "/", f"a robots.txt of {serves}", None, "skipped: robots_unreachable",
+            place=f"robots-{name}", asks=0)
         for name, (serves, _) in UNREACHABLE.items()
     ),
-    *(
-        Row(
-            case=68,
-            path="/second",
-            serves=f"Crawl-delay: {delay}",
-            place=f"delay-{delay}",
-        )
-        for delay in DELAYS
-    ),
-    Row(
-        case=68,
-        path="/second",
-        serves="Crawl-delay: 86400, which is taken for a minute",
-        place="delay-day",
-        outcome="skipped",
-        reason="cancelled",
-        asks=0,
-    ),
-)
+    *(Row(68, "/second", f"Crawl-delay: {delay}", place=f"delay-{delay}") for delay in DELAYS),
+    Row(68, "/second", "Crawl-delay: 86400, which is taken for a minute", None,
+        "skipped: cancelled", place="delay-day", asks=0),
+)  # fmt: skip
 
 
 def _delaying(delay: str) -> Script:

@@ -83,27 +83,15 @@ EXTERNAL = (
 # By name: the description, the file, and the URLs found in it.
 USABLE: dict[str, tuple[str, Script, tuple[str, ...]]] = {
     "good": ("as it should be", _file("good", _urls("SELF/listed")), ("/listed",)),
-    "foreign": (
-        "with URLs of others, and of none",
-        _file("foreign", _urls("SELF/listed", *FOREIGN)),
-        ("/listed",),
-    ),
-    "dates": (
-        "with dates that are none",
-        _file("dates", _dates()),
-        tuple(f"/dated-{number}" for number in range(6)),
-    ),
-    "cut": (
-        "that breaks off",
-        _file("cut", _urls("SELF/listed", "SELF/broken")[:-30]),
-        ("/listed",),
-    ),
-    "bomb": (
-        f"with {BOMB_MIB} MiB of spaces, gzipped",
-        _file("bomb", _urls("SELF/listed"), packed=True),
-        ("/listed",),
-    ),
-}
+    "foreign": ("with URLs of others, and of none",
+                _file("foreign", _urls("SELF/listed", *FOREIGN)), ("/listed",)),
+    "dates": ("with dates that are none", _file("dates", _dates()),
+              tuple(f"/dated-{number}" for number in range(6))),
+    "cut": ("that breaks off", _file("cut", _urls("SELF/listed", "SELF/broken")[:-30]),
+            ("/listed",)),
+    "bomb": (f"with {BOMB_MIB} MiB of spaces, gzipped",
+             _file("bomb", _urls("SELF/listed"), packed=True), ("/listed",)),
+}  # fmt: skip
 INVALID: dict[str, tuple[str, Script]] = {
     "external": ("with external entities", _file("external", _typed(EXTERNAL, "&x;&y;"))),
     "laughs": ("with entities that multiply", _file("laughs", _laughs())),
@@ -112,58 +100,29 @@ INVALID: dict[str, tuple[str, Script]] = {
 }
 
 
-def _row(name: str, serves: str, say: Script, outcome: str, reason: str) -> Row:
-    return Row(
-        case=65,
-        path="/sitemap.xml",
-        serves=f"a sitemap {serves}",
-        say=say,
-        place=f"sitemap-{name}",
-        outcome=outcome,
-        reason=reason,
-        linked=False,
-    )
+def _row(name: str, serves: str, say: Script, end: str = "fetched: sitemap") -> Row:
+    place = f"sitemap-{name}"
+    return Row(65, "/sitemap.xml", f"a sitemap {serves}", say, end, place=place, linked=False)
 
 
 def _listed(name: str, path: str) -> Row:
     serves = "a page that only the sitemap names"
-    return Row(case=65, path=path, serves=serves, place=f"sitemap-{name}", linked=False)
+    return Row(65, path, serves, place=f"sitemap-{name}", linked=False)
 
 
 ROWS = (
-    *(_row(name, serves, say, "fetched", "sitemap") for name, (serves, say, _) in USABLE.items()),
+    *(_row(name, serves, say) for name, (serves, say, _) in USABLE.items()),
     *(_listed(name, path) for name, (_, _, paths) in USABLE.items() for path in paths),
-    *(
-        _row(name, serves, say, "failed", "sitemap_invalid")
-        for name, (serves, say) in INVALID.items()
-    ),
-    _row(
-        "itself",
-        "that lists itself",
-        _file("itself", _index("SELF/sitemap.xml", "SELF/part.xml", "SELF/sitemap.xml#again")),
-        "fetched",
-        "sitemap",
-    ),
-    Row(
-        case=65,
-        path="/part.xml",
-        serves="the part of an index that lists itself and this",
-        say=_file("itself", _urls("SELF/listed")),
-        place="sitemap-itself",
-        reason="sitemap",
-        linked=False,
-    ),
+    *(_row(name, *case, "failed: sitemap_invalid") for name, case in INVALID.items()),
+    _row("itself", "that lists itself",
+         _file("itself", _index("SELF/sitemap.xml", "SELF/part.xml", "SELF/sitemap.xml#again"))),
+    Row(65, "/part.xml", "the part of an index that lists itself and this",
+        _file("itself", _urls("SELF/listed")), "fetched: sitemap", place="sitemap-itself",
+        linked=False),
     _listed("itself", "/listed"),
-    Row(
-        case=55,
-        path="http://0.0.0.0:{canary}/sitemap.xml",
-        serves="a sitemap inside, named by a robots.txt",
-        place="sitemap-inward",
-        outcome="skipped",
-        reason="robots_unreachable",
-        linked=False,
-    ),
-)
+    Row(55, "http://0.0.0.0:{canary}/sitemap.xml", "a sitemap inside, named by a robots.txt", None,
+        "skipped: robots_unreachable", place="sitemap-inward", linked=False),
+)  # fmt: skip
 
 
 def _naming(reference: str) -> Script:

@@ -22,6 +22,7 @@ from tests.sites.hostile.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tests.sites.hostile.model import Script
     from tests.sites.steps import Step
 
 HTML = "Content-Type: text/html"
@@ -37,7 +38,7 @@ def _busy(status: int, *lines: str) -> tuple[Step, ...]:
     return (answer(b"", *lines, status=f"{status} {BUSY[status]}"),)
 
 
-def _busy_until(status: int, offset_s: int) -> object:
+def _busy_until(status: int, offset_s: int) -> Script:
     def say(asked: Asked) -> Iterable[Step]:
         date = formatdate(time.time() + offset_s, usegmt=True)
         yield from _busy(status, f"Retry-After: {date}")
@@ -45,40 +46,24 @@ def _busy_until(status: int, offset_s: int) -> object:
     return say
 
 
-def _rest(place: str, serves: str, first: object) -> Row:
-    return Row(
-        case=45,
-        path="/busy",
-        serves=serves,
-        place=place,
-        say=then(first, page("/busy")),  # type: ignore[arg-type]
-        asks=2,
-        title="/busy",
-    )
+def _rest(place: str, serves: str, first: Script) -> Row:
+    return Row(45, "/busy", serves, then(first, page("/busy")), place=place, asks=2, title="/busy")
 
 
 def _storm(place: str, status: int, reason: str) -> Row:
-    return Row(
-        case=45,
-        path="/busy",
-        serves=f"{status} for ever, with Retry-After: 1",
-        place=place,
-        say=_busy(status, "Retry-After: 1"),
-        outcome="failed",
-        reason=reason,
-        asks=ATTEMPTS,
-    )
+    say = _busy(status, "Retry-After: 1")
+    serves = f"{status} for ever, with Retry-After: 1"
+    return Row(45, "/busy", serves, say, f"failed: {reason}", place=place, asks=ATTEMPTS)
 
 
-def _status(status: int, reason: str, asks: int, place: str = "failing") -> Row:
+def _status(status: int, reason: str, asks: int = 1, place: str = "failing") -> Row:
     return Row(
-        case=46,
-        path=f"/status/{status}",
-        serves=f"status {status}",
+        46,
+        f"/status/{status}",
+        f"status {status}",
+        (answer(link("/status/ghost"), HTML, status=f"{status} No"),),
+        f"failed: {reason}",
         place=place,
-        say=(answer(link("/status/ghost"), HTML, status=f"{status} No"),),
-        outcome="failed",
-        reason=reason,
         asks=asks,
         ghosts=("/status/ghost",),
     )
@@ -91,65 +76,27 @@ ROWS = (
     _storm("storm-429", 429, "blocked"),
     _storm("storm-503", 503, "http_server_error"),
     *(
-        Row(
-            case=45,
-            path="/busy",
-            serves=f"429 with Retry-After: {value}",
-            place=name,
-            say=_busy(429, f"Retry-After: {value}"),
-            outcome="skipped",
-            reason="cancelled",
-        )
+        Row(45, "/busy", f"429 with Retry-After: {value}", _busy(429, f"Retry-After: {value}"),
+            "skipped: cancelled", place=name)
         for name, value in PATIENCE.items()
     ),
     *(_status(status, "http_server_error", ATTEMPTS) for status in PASSING),
-    *(_status(status, "http_server_error", 1) for status in (501, 505)),
-    *(_status(status, reason, 1) for status, reason in LASTING.items()),
-    *(_status(status, "forbidden", 1, "forbidding") for status in REFUSING),
-    _status(300, "http_status", 1),
+    *(_status(status, "http_server_error") for status in (501, 505)),
+    *(_status(status, reason) for status, reason in LASTING.items()),
+    *(_status(status, "forbidden", place="forbidding") for status in REFUSING),
+    _status(300, "http_status"),
     _status(999, "http_server_error", ATTEMPTS),
-    Row(
-        case=46,
-        path="/status/304",
-        serves="304 though nobody has a copy",
-        place="failing",
-        say=(head('ETag: "x"', status="304 Not Modified"),),
-        outcome="failed",
-        reason="http_status",
-    ),
-    Row(
-        case=47,
-        path="/nothing/204",
-        serves="no content",
-        say=(head(status="204 No Content"),),
-        outcome="skipped",
-        reason="empty",
-    ),
-    Row(
-        case=47,
-        path="/nothing/205",
-        serves="reset content",
-        say=(answer(status="205 Reset Content"),),
-        outcome="skipped",
-        reason="empty",
-    ),
-    Row(
-        case=47,
-        path="/nothing/206",
-        serves="a part that nobody asked for",
-        say=(
-            answer(
-                link("/nothing/seen-in-part"),
-                HTML,
-                "Content-Range: bytes 0-50/5000",
-                status="206 Partial Content",
-            ),
-        ),
-        reason="truncated",
-        children=("/nothing/seen-in-part",),
-    ),
-    Row(case=47, path="/nothing/empty", serves="200 and nothing", say=html_of(b"", HTML)),
-)
+    Row(46, "/status/304", "304 though nobody has a copy",
+        (head('ETag: "x"', status="304 Not Modified"),), "failed: http_status", place="failing"),
+    Row(47, "/nothing/204", "no content", (head(status="204 No Content"),), "skipped: empty"),
+    Row(47, "/nothing/205", "reset content", (answer(status="205 Reset Content"),),
+        "skipped: empty"),
+    Row(47, "/nothing/206", "a part that nobody asked for",
+        (answer(link("/nothing/seen-in-part"), HTML, "Content-Range: bytes 0-50/5000",
+                status="206 Partial Content"),),
+        "fetched: truncated", children=("/nothing/seen-in-part",)),
+    Row(47, "/nothing/empty", "200 and nothing", html_of(b"", HTML)),
+)  # fmt: skip
 
 PLACES = (
     *(

@@ -99,98 +99,35 @@ FOLDERS = FOLDER_URLS_MAX * CONTAINERS_MAX
 QUERIES = QUERY_URLS_MAX * CONTAINERS_MAX
 
 
-def _trap(
-    case: int,
-    name: str,
-    other: Script,
-    serves: str,
-    stops: tuple[str, ...],
-    *,
-    urls: tuple[int, int],
-    crawl: Crawl = "polite",
-) -> Place:
-    return Place(
-        name=name,
-        crawl=crawl,
-        other=other,
-        start=False,
-        seed=crawl == "polite",
-        trap=Trap(case=case, serves=serves, urls_min=urls[0], urls_max=urls[1], stops=stops),
-    )
+def _trap(name: str, other: Script, trap: Trap, crawl: Crawl = "polite") -> Place:
+    seed = crawl == "polite"
+    return Place(name=name, crawl=crawl, other=other, start=False, seed=seed, trap=trap)
 
 
 PLACES = (
-    _trap(
-        69,
-        "calendar",
-        _leading(_month),
-        "a calendar without end",
-        ("pattern",),
-        urls=(QUERY_URLS_MAX, QUERIES + 2),
-    ),
-    _trap(
-        70,
-        "growth",
-        _leading(_deeper),
-        "links to a/ and b/ from everywhere",
-        ("repetition",),
-        urls=(10, 40),
-    ),
-    _trap(
-        70,
-        "path",
-        _leading(_path),
-        "a path that is longer on every page",
-        ("path_depth",),
-        urls=(20, 21),
-    ),
-    _trap(
-        71,
-        "sessions",
-        _leading(_sessions),
-        "a new session id in every link, in path and query",
-        ("pattern",),
-        urls=(QUERY_URLS_MAX, FOLDERS * 2 + QUERIES),
-    ),
-    _trap(
-        72,
-        "shuffled",
-        _leading(_shuffled),
-        "the same parameters in every order",
-        ("pattern",),
-        urls=(QUERY_URLS_MAX, QUERIES + 2),
-    ),
-    _trap(
-        73,
-        "lost",
-        _soft_404,
-        "pages that are not found, with status 200 and a text of their own",
-        ("pattern", "repeated", "depth"),
-        urls=(5, FOLDERS + 2),
-    ),
-    _trap(
-        75,
-        "tarpit",
-        _leading(_words, SLOW_S),
-        "slow pages that lead to two more of them",
-        ("depth",),
-        urls=(20, 2 ** (BOLD_DEPTH_MAX - 1)),
-        crawl="bold",
-    ),
-    _trap(
-        76,
-        "same",
-        _same,
-        "the same page at every URL, one folder deeper with every link",
-        ("repeated", "repetition"),
-        urls=(2, 271),  # Paths through three folders, each at most twice.
-    ),
-    _trap(
-        77,
-        "growing",
-        _leading(_growing),
-        "links that grow by a character",
-        ("depth", "pattern"),
-        urls=(DEPTH_MAX, DEPTH_MAX * 3 + 1),
-    ),
-)
+    _trap("calendar", _leading(_month),
+          Trap(69, "a calendar without end", QUERY_URLS_MAX, QUERIES + 2, ("pattern",))),
+    _trap("growth", _leading(_deeper),
+          Trap(70, "links to a/ and b/ from everywhere", 10, 40, ("repetition",))),
+    _trap("path", _leading(_path),
+          Trap(70, "a path that is longer on every page", 20, 21, ("path_depth",))),
+    _trap("sessions", _leading(_sessions),
+          Trap(71, "a new session id in every link, in path and query",
+               QUERY_URLS_MAX, FOLDERS * 2 + QUERIES, ("pattern",))),
+    _trap("shuffled", _leading(_shuffled),
+          Trap(72, "the same parameters in every order", QUERY_URLS_MAX, QUERIES + 2,
+               ("pattern",))),
+    _trap("lost", _soft_404,
+          Trap(73, "pages that are not found, with status 200 and a text of their own",
+               5, FOLDERS + 2, ("pattern", "repeated", "depth"))),
+    _trap("tarpit", _leading(_words, SLOW_S),
+          Trap(75, "slow pages that lead to two more of them", 20, 2 ** (BOLD_DEPTH_MAX - 1),
+               ("depth",)), crawl="bold"),
+    # Paths through three folders, each at most twice.
+    _trap("same", _same,
+          Trap(76, "the same page at every URL, one folder deeper with every link", 2, 271,
+               ("repeated", "repetition"))),
+    _trap("growing", _leading(_growing),
+          Trap(77, "links that grow by a character", DEPTH_MAX, DEPTH_MAX * 3 + 1,
+               ("depth", "pattern"))),
+)  # fmt: skip
