@@ -6,9 +6,9 @@ path is looked up with its query first, then without; a path without a script ge
 
 from __future__ import annotations
 
-import contextlib
 import html
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
 from tests.sites.server import AccessLog, Answer, Asked, background, listening
 
@@ -46,18 +46,14 @@ class Graph:
         return {}
 
 
-@contextlib.asynccontextmanager
-async def serve(scripts: Mapping[str, Script], port: int = 0) -> AsyncIterator[Graph]:
-    site = Graph(scripts)
-    async with listening(site, port):
-        yield site
+def serve(scripts: Mapping[str, Script], port: int = 0) -> AbstractAsyncContextManager[Graph]:
+    return listening(Graph(scripts), port)
 
 
-@contextlib.contextmanager
-def serve_in_background(scripts: Mapping[str, Script], port: int = 0) -> Iterator[Graph]:
-    site = Graph(scripts)
-    with background(site, port):
-        yield site
+def serve_in_background(
+    scripts: Mapping[str, Script], port: int = 0
+) -> AbstractContextManager[Graph]:
+    return background(Graph(scripts), port)
 
 
 def page(

@@ -20,7 +20,7 @@ import json
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -28,6 +28,7 @@ from aiohttp import web
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
 HOST = "127.0.0.1"
 CONTROL = "/_site/"
@@ -124,6 +125,10 @@ class Site(Protocol):
         """Return the site's own control documents by name, as functions that return JSON values."""
 
 
+SiteT = TypeVar("SiteT", bound=Site)
+ServedT = TypeVar("ServedT")
+
+
 class _Door:
     """Translates aiohttp requests and answers for a site."""
 
@@ -202,7 +207,7 @@ def _unchanged_or(answer: Answer, asked: Asked) -> Answer:
 
 
 @contextlib.asynccontextmanager
-async def listening(site: Site, port: int = 0) -> AsyncIterator[None]:
+async def listening(site: SiteT, port: int = 0) -> AsyncIterator[SiteT]:
     """Serve a site in the running event loop and set its `url`; port 0 takes a free one."""
     server = web.Server(_Door(site).handle, access_log=None, keepalive_timeout=60)
     runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
@@ -210,22 +215,26 @@ async def listening(site: Site, port: int = 0) -> AsyncIterator[None]:
     try:
         await web.TCPSite(runner, HOST, port, backlog=1024).start()
         site.url = f"http://{HOST}:{runner.addresses[0][1]}"
-        yield
+        yield site
     finally:
         await runner.cleanup()
 
 
-@contextlib.contextmanager
-def background(site: Site, port: int = 0) -> Iterator[None]:
+def background(site: SiteT, port: int = 0) -> AbstractContextManager[SiteT]:
     """Serve a site from a thread with its own loop, for blocking tests."""
+    return in_thread(listening(site, port))
+
+
+@contextlib.contextmanager
+def in_thread(served: AbstractAsyncContextManager[ServedT]) -> Iterator[ServedT]:
+    """Enter and leave an asynchronous context in the event loop of a new thread."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="site", daemon=True)
     thread.start()
-    served = listening(site, port)
     try:
-        asyncio.run_coroutine_threadsafe(served.__aenter__(), loop).result()
+        entered = asyncio.run_coroutine_threadsafe(served.__aenter__(), loop).result()
         try:
-            yield
+            yield entered
         finally:
             asyncio.run_coroutine_threadsafe(served.__aexit__(None, None, None), loop).result()
     finally:

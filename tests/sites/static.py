@@ -10,7 +10,6 @@ link, is not found.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import mimetypes
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,8 @@ from tests.sites.child import run
 from tests.sites.server import AccessLog, Answer, Asked, background, listening
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
 INDEX = "index.html"
 CACHE_BYTES_MAX = 256 * 1024 * 1024  # Both manuals fit. Other files are read at each request.
@@ -75,18 +75,12 @@ class Static:
         return {}
 
 
-@contextlib.asynccontextmanager
-async def serve(directory: Path, port: int = 0) -> AsyncIterator[Static]:
-    site = Static(directory)
-    async with listening(site, port):
-        yield site
+def serve(directory: Path, port: int = 0) -> AbstractAsyncContextManager[Static]:
+    return listening(Static(directory), port)
 
 
-@contextlib.contextmanager
-def serve_in_background(directory: Path, port: int = 0) -> Iterator[Static]:
-    site = Static(directory)
-    with background(site, port):
-        yield site
+def serve_in_background(directory: Path, port: int = 0) -> AbstractContextManager[Static]:
+    return background(Static(directory), port)
 
 
 def main() -> None:

@@ -23,47 +23,23 @@
 
 from __future__ import annotations
 
-import contextlib
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Unpack
 
 from tests.sites.bookshop.model import Expected
-from tests.sites.bookshop.shop import BOOKS, SEED, SLOW_S, Bookshop
+from tests.sites.bookshop.shop import BOOKS, SEED, SLOW_S, Bookshop, Options
 from tests.sites.server import background, listening
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
 
 __all__ = ["BOOKS", "SEED", "SLOW_S", "Bookshop", "Expected", "serve", "serve_in_background"]
 
 
-@contextlib.asynccontextmanager
-async def serve(
-    port: int = 0,
-    *,
-    books: int = BOOKS,
-    seed: int = SEED,
-    slow_s: float = SLOW_S,
-    broken: float = 0.0,
-) -> AsyncIterator[Bookshop]:
-    """Serve a shop in the running event loop; port 0 takes a free one.
-
-    `broken` is the share of books whose page has a broken template.
-    """
-    shop = Bookshop(books=books, seed=seed, slow_s=slow_s, broken=broken)
-    async with listening(shop, port):
-        yield shop
+def serve(port: int = 0, **options: Unpack[Options]) -> AbstractAsyncContextManager[Bookshop]:
+    """Serve a shop in the running event loop; port 0 takes a free one."""
+    return listening(Bookshop(**options), port)
 
 
-@contextlib.contextmanager
 def serve_in_background(
-    port: int = 0,
-    *,
-    books: int = BOOKS,
-    seed: int = SEED,
-    slow_s: float = SLOW_S,
-    broken: float = 0.0,
-) -> Iterator[Bookshop]:
+    port: int = 0, **options: Unpack[Options]
+) -> AbstractContextManager[Bookshop]:
     """Serve a shop from a thread, for blocking tests."""
-    shop = Bookshop(books=books, seed=seed, slow_s=slow_s, broken=broken)
-    with background(shop, port):
-        yield shop
+    return background(Bookshop(**options), port)

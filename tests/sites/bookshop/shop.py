@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gzip
 import hashlib
@@ -10,7 +11,7 @@ import re
 from collections import defaultdict
 from decimal import Decimal
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tests.sites.bookshop import catalogue, corners, private, shelves, sitemap, spellings, world
 from tests.sites.bookshop.markup import STYLE, STYLE_PATH
@@ -48,16 +49,20 @@ def resources(seed: int, count: int, broken: float = 0.0) -> Mapping[str, Resour
     return found
 
 
+class Options(TypedDict, total=False):
+    """Options of a shop; `broken` is the share of books whose page has a broken template."""
+
+    books: int
+    seed: int
+    slow_s: float
+    broken: float
+
+
 class Bookshop:
     """A shop; shops of one seed share their pages, but not log and state."""
 
     def __init__(
-        self,
-        *,
-        books: int = BOOKS,
-        seed: int = SEED,
-        slow_s: float = SLOW_S,
-        broken: float = 0.0,
+        self, *, books: int = BOOKS, seed: int = SEED, slow_s: float = SLOW_S, broken: float = 0.0
     ) -> None:
         self.url = ""
         self.log = AccessLog()
@@ -78,21 +83,10 @@ class Bookshop:
 
     def books(self, base_url: str | None = None) -> list[dict[str, str | int]]:
         """Return the books' data, to compare with extracted items."""
+        base_url = base_url or self.url
+        rows = ((book, dataclasses.asdict(book)) for book in self._books)
         return [
-            {
-                "url": (base_url or self.url) + book.path,
-                "title": book.title,
-                "author": book.author,
-                "category": book.category,
-                "amount": str(book.amount),
-                "currency": book.currency,
-                "price": book.price,
-                "stock": book.stock,
-                "rating": book.rating,
-                "upc": book.upc,
-                "description": book.description,
-            }
-            for book in self._books
+            {"url": base_url + book.path, **row, "amount": str(book.amount)} for book, row in rows
         ]
 
     def broken(self, base_url: str | None = None) -> dict[str, str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import ssl
 import tempfile
-import threading
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +15,10 @@ from tests.sites.hostile import codings, model, wire
 from tests.sites.hostile.expected import PLACES, ROWS
 from tests.sites.hostile.inward import SPELLINGS as SPELT
 from tests.sites.hostile.model import FOLDERS, MAIN, NOT_FOUND, Asked, page, steps
-from tests.sites.server import HOST
+from tests.sites.server import HOST, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable
 
     from tests.sites.hostile.model import Crawl, Place, Row, Script
     from tests.sites.steps import Step
@@ -135,23 +133,9 @@ class Hostile:
             tls=_tls(place, folder),
         )
 
-    @contextlib.contextmanager
-    def in_background(self, port: int = 0) -> Iterator[Hostile]:
+    def in_background(self, port: int = 0) -> contextlib.AbstractContextManager[None]:
         """Serve from a thread with its own loop, for blocking tests."""
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, name="hostile", daemon=True)
-        thread.start()
-        served = self.listening(port)
-        try:
-            asyncio.run_coroutine_threadsafe(served.__aenter__(), loop).result()
-            try:
-                yield self
-            finally:
-                asyncio.run_coroutine_threadsafe(served.__aexit__(None, None, None), loop).result()
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+        return in_thread(self.listening(port))
 
 
 def trusted(folder: Path) -> Path:
