@@ -12,7 +12,7 @@ import time
 import tomllib
 from base64 import urlsafe_b64encode
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from orbweaver.adapters.web.headers import response_headers
@@ -51,22 +51,22 @@ class Slow(AssertionError):
     """A target took too much time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Target:
     """A function and its limits.
 
-    Inputs have at most `bytes_max`; `start` and `end` surround repeated fragments.
+    Inputs have at most `bytes_max`; `start` is before repeated fragments.
     """
 
     name: str
     run: Callable[[bytes], object]
-    raises: tuple[type[Exception], ...] = ()
     bytes_max: int
+    fragments: tuple[bytes, ...]
+    _: KW_ONLY
+    raises: tuple[type[Exception], ...] = ()
     start: bytes = b""
-    end: bytes = b""
     # True if it parses pages into trees. In a crawl, only the child process reads large ones.
     parses_tree: bool = False
-    fragments: tuple[bytes, ...]
 
     def play(self, data: bytes, *, timed: bool = True) -> None:
         """Run an input; raise undeclared exceptions, and if `timed`, `Slow` for too much time."""
@@ -80,7 +80,7 @@ class Target:
             raise Slow(f"{self.name}: {took_s:.2f} s for {len(data)} bytes")
 
     def repeated(self, fragment: bytes, size: int) -> bytes:
-        return self.start + fragment * (size // len(fragment)) + self.end
+        return self.start + fragment * (size // len(fragment))
 
 
 def _promise(kept: bool, what: str) -> None:
@@ -179,10 +179,6 @@ def _items(data: bytes) -> None:
     extract(parse_page(data, URL, None), URL, ITEM_RULES)
 
 
-def _main_text(data: bytes) -> None:
-    main_text(data)
-
-
 def _message(data: bytes) -> None:
     decoded = messages.decode(_text(data))
     if not isinstance(decoded, messages.Malformed | envelope.Newer):
@@ -238,20 +234,15 @@ def _refresh(data: bytes) -> None:
     _promise(refresh is None or refresh.delay_s >= 0, "a refresh was in the past")
 
 
-def _definition(data: bytes) -> None:
-    _defined(tomllib.loads, data)
+def _definition(loads: Callable[[str], object]) -> Callable[[bytes], object]:
+    def run(data: bytes) -> None:
+        try:
+            document = loads(_text(data))
+        except (ValueError, RecursionError):
+            return  # As the command line and the API read them.
+        definition.parse(document)
 
-
-def _definition_json(data: bytes) -> None:
-    _defined(json.loads, data)
-
-
-def _defined(loads: Callable[[str], object], data: bytes) -> None:
-    try:
-        document = loads(_text(data))
-    except (ValueError, RecursionError):
-        return  # As the command line and the API read them.
-    definition.parse(document)
+    return run
 
 
 _MB = 1024 * KB
@@ -263,207 +254,70 @@ _PAGES = (
 )
 # lexbor's time is quadratic in the depth of a tree (tests/unit/adapters/test_hostile_trees.py).
 _NESTING = (b"<div>", b"<li><ul>")
-TARGETS = {
-    target.name: target
-    for target in (
-        Target(
-            name="canonicalize",
-            run=_canonicalize,
-            raises=(ValueError,),
-            bytes_max=5 * _MB,
-            start=b"https://example.com/a/b\n",
-            fragments=(
-                *(b"../", b"/..", b"./", b"%", b"%2e", b"?a=b&", b";a=b", b"[", b"@", b" "),
-                *(b"\t", b"//", b"\\", b"#", b"utm_a=b&", b"xn--", b"1.", b":", b"\xc3\xa9", b"x"),
-            ),
-        ),
-        Target(name="page", run=_page, bytes_max=5 * _MB, fragments=_PAGES),
-        Target(
-            name="main-text",
-            run=_main_text,
-            bytes_max=5 * _MB,
-            parses_tree=True,
-            fragments=tuple(one for one in _PAGES if one not in _NESTING),
-        ),
-        Target(
-            name="charset",
-            run=_charset,
-            bytes_max=5 * _MB,
-            start=b"text/html\n",
-            fragments=(
-                *(b"<meta ", b"<meta charset=", b"charset", b"<!--", b"<a b='", b"\xff\xfe"),
-                *(b"\x80", b"\xe9", b"<meta http-equiv=content-type content='charset=", b" ", b"/"),
-            ),
-        ),
-        Target(
-            name="robots",
-            run=_robots,
-            bytes_max=500 * KB,
-            start=b"a" * 2_000 + b"\nUser-agent: *\n",
-            fragments=(
-                *(b"Disallow: /*a*a*a*b\n", b"*", b"a*", b"Disallow: /", b"allow:*a\n", b"%"),
-                *(
-                    b"user-agent: *\ndisallow:*b\n",
-                    b"\r",
-                    b":",
-                    b"Sitemap: /x\n",
-                    b"crawl-delay: 1\n",
-                ),
-            ),
-        ),
-        Target(
-            name="sitemap",
-            run=_sitemap,
-            bytes_max=5 * _MB,
-            start=b"<urlset>",
-            fragments=(
-                *(b"<url><loc>http://e.com/</loc></url>", b"<a>", b"<a/>", b"&#", b"&x;", b"<"),
-                *(
-                    b"<loc>../",
-                    b"<!--",
-                    b"<![CDATA[",
-                    b"<a b='",
-                    b"]]>",
-                    b"\n",
-                    b"<url>",
-                    b"<a b=''>",
-                ),
-            ),
-        ),
-        Target(
-            name="json-ld",
-            run=_json_ld,
-            bytes_max=5 * _MB,
-            start=b'{"@type": "Product", "offers": [',
-            fragments=(
-                *(b'{"@id": "x"},', b'\\"', b'"\\', b"[", b"{", b',"', b"]", b"}", b" ", b",}"),
-                *(b'{"offers":', b"&quot;", b"/*", b"<!--", b"1", b"\n", b'"', b",,", b"\\u00"),
-            ),
-        ),
-        Target(
-            name="selector",
-            run=_selector,
-            bytes_max=5 * _MB,
-            parses_tree=True,
-            start=b"div > p ~ a, li b\n",
-            fragments=(b"<p><a>", b"<li><b>", b"<p>", b"<a>"),
-        ),
-        Target(
-            name="items",
-            run=_items,
-            bytes_max=5 * _MB,
-            parses_tree=True,
-            fragments=(
-                *(b"<li><a href=x>y</a>", b"<p id=x>"),
-                *(
-                    b"<a itemprop=name itemscope itemtype=Product>",
-                    b'<script type="application/ld+json">',
-                ),
-                *(b"<p itemref='x x'>", b"<div itemscope itemref=x id=x>"),
-            ),
-        ),
-        Target(
-            name="message",
-            run=_message,
-            bytes_max=_MB,
-            start=b'{"v": 1, "kind": "seeds", "references": [',
-            fragments=(
-                b'"x",',
-                b"[",
-                b"{",
-                b'{"a":',
-                b'"\\',
-                b"1",
-                b" ",
-                b'"http://e.com/",',
-                b"9",
-            ),
-        ),
-        Target(
-            name="cursor",
-            run=_cursor,
-            raises=(requests.CursorError,),
-            bytes_max=64 * KB,
-            fragments=(b"A", b"=", b"-_", b"\xff", b"W10", b"["),
-        ),
-        Target(
-            name="headers",
-            run=_headers,
-            bytes_max=64 * KB,
-            start=b"content-type: text/html;",
-            fragments=(
-                *(b"a", b";", b"\n", b"a:b\n", b"set-cookie: a=b\n", b'x="\\', b"charset=", b","),
-                *(b"\nlink: <x>", b" ", b"\t", b"\xff", b"\r", b";a=b"),
-            ),
-        ),
-        Target(
-            name="warc-file",
-            run=_warc,
-            raises=(warc.WarcError,),
-            bytes_max=5 * _MB,
-            fragments=(
-                warc.response(URL, 0, status=200, headers={}, body=b"x", truncated=False),
-                *(b"\x1f\x8b", gzip.compress(b"", mtime=0), b"\0"),
-            ),
-        ),
-        Target(
-            name="warc-record",
-            run=_warc_record,
-            raises=(warc.WarcError,),
-            bytes_max=5 * _MB,
-            start=b"WARC/1.1\r\nWARC-Type: response\r\nContent-Length: 1\r\n",
-            fragments=(b"a: b\r\n", b"\r\n", b"\r", b":", b"x", b"\xff", b"Content-Length: 1\r\n"),
-        ),
-        Target(
-            name="warc-written",
-            run=_warc_written,
-            bytes_max=5 * _MB,
-            fragments=(b"a: b\r", b"\n", b"\r\n\r\n", b"x", b"\xff", b":"),
-        ),
-        Target(
-            name="redaction",
-            run=_redaction,
-            bytes_max=5 * _MB,
-            fragments=(
-                *(b"a@", b"@", b"a.", b"a@b.", b"1", b"+1 ", b"tel:", b"mailto:", b"%40", b"-"),
-                *(
-                    b"&#64;",
-                    b"(0",
-                    b"href=tel:1",
-                    b"a@b.cc",
-                    b"+49 30 123456 ",
-                    b"&#",
-                    b"0 ",
-                    b"\xff",
-                ),
-                *(b"tel:+", b'<a href="tel:', b"(", b"1-"),
-            ),
-        ),
-        Target(
-            name="refresh",
-            run=_refresh,
-            bytes_max=64 * KB,
-            fragments=(b"0", b" ", b";", b"url=", b"0;url=", b".", b"'", b"\t,", b"u"),
-        ),
-        Target(
-            name="definition",
-            run=_definition,
-            raises=(definition.DefinitionError,),
-            bytes_max=256 * KB,
-            # Not "a.": the library reads dotted keys in quadratic time, but only in a file of the
-            # user.
-            fragments=(
-                *(b"a = 1\n", b"[a]\n", b"[[items]]\n", b"seeds = ['x']\n", b"[", b'"'),
-                *(b"[[rules]]\nmatch = 'x'\n", b"a = [", b"#", b"\\u", b"'''"),
-            ),
-        ),
-        Target(
-            name="definition-json",
-            run=_definition_json,
-            raises=(definition.DefinitionError,),
-            bytes_max=256 * KB,
-            start=b'{"seeds": [',
-            fragments=(b'"x",', b"[", b'{"a":', b"1", b'"\\'),
-        ),
-    )
-}
+_ALL = (
+    Target("canonicalize", _canonicalize, 5 * _MB, (
+        *(b"../", b"/..", b"./", b"%", b"%2e", b"?a=b&", b";a=b", b"[", b"@", b" ", b"\t", b"//"),
+        *(b"\\", b"#", b"utm_a=b&", b"xn--", b"1.", b":", b"\xc3\xa9", b"x"),
+    ), start=b"https://example.com/a/b\n", raises=(ValueError,)),
+    Target("page", _page, 5 * _MB, _PAGES),
+    Target("main-text", main_text, 5 * _MB, tuple(one for one in _PAGES if one not in _NESTING),
+           parses_tree=True),
+    Target("charset", _charset, 5 * _MB, (
+        *(b"<meta ", b"<meta charset=", b"charset", b"<!--", b"<a b='", b"\xff\xfe", b"\x80"),
+        *(b"\xe9", b"<meta http-equiv=content-type content='charset=", b" ", b"/"),
+    ), start=b"text/html\n"),
+    Target("robots", _robots, 500 * KB, (
+        *(b"Disallow: /*a*a*a*b\n", b"*", b"a*", b"Disallow: /", b"allow:*a\n", b"%", b"\r", b":"),
+        *(b"user-agent: *\ndisallow:*b\n", b"Sitemap: /x\n", b"crawl-delay: 1\n"),
+    ), start=b"a" * 2_000 + b"\nUser-agent: *\n"),
+    Target("sitemap", _sitemap, 5 * _MB, (
+        *(b"<url><loc>http://e.com/</loc></url>", b"<a>", b"<a/>", b"&#", b"&x;", b"<"),
+        *(b"<loc>../", b"<!--", b"<![CDATA[", b"<a b='", b"]]>", b"\n", b"<url>", b"<a b=''>"),
+    ), start=b"<urlset>"),
+    Target("json-ld", _json_ld, 5 * _MB, (
+        *(b'{"@id": "x"},', b'\\"', b'"\\', b"[", b"{", b',"', b"]", b"}", b" ", b",}", b",,"),
+        *(b'{"offers":', b"&quot;", b"/*", b"<!--", b"1", b"\n", b'"', b"\\u00"),
+    ), start=b'{"@type": "Product", "offers": ['),
+    Target("selector", _selector, 5 * _MB, (b"<p><a>", b"<li><b>", b"<p>", b"<a>"),
+           start=b"div > p ~ a, li b\n", parses_tree=True),
+    Target("items", _items, 5 * _MB, (
+        *(b"<li><a href=x>y</a>", b"<p id=x>", b"<a itemprop=name itemscope itemtype=Product>"),
+        *(b'<script type="application/ld+json">', b"<p itemref='x x'>"),
+        b"<div itemscope itemref=x id=x>",
+    ), parses_tree=True),
+    Target("message", _message, _MB, (
+        b'"x",', b"[", b"{", b'{"a":', b'"\\', b"1", b" ", b'"http://e.com/",', b"9",
+    ), start=b'{"v": 1, "kind": "seeds", "references": ['),
+    Target("cursor", _cursor, 64 * KB, (b"A", b"=", b"-_", b"\xff", b"W10", b"["),
+           raises=(requests.CursorError,)),
+    Target("headers", _headers, 64 * KB, (
+        *(b"a", b";", b"\n", b"a:b\n", b"set-cookie: a=b\n", b'x="\\', b"charset=", b","),
+        *(b"\nlink: <x>", b" ", b"\t", b"\xff", b"\r", b";a=b"),
+    ), start=b"content-type: text/html;"),
+    Target("warc-file", _warc, 5 * _MB, (
+        warc.response(URL, 0, status=200, headers={}, body=b"x", truncated=False),
+        *(b"\x1f\x8b", gzip.compress(b"", mtime=0), b"\0"),
+    ), raises=(warc.WarcError,)),
+    Target("warc-record", _warc_record, 5 * _MB, (
+        b"a: b\r\n", b"\r\n", b"\r", b":", b"x", b"\xff", b"Content-Length: 1\r\n",
+    ), start=b"WARC/1.1\r\nWARC-Type: response\r\nContent-Length: 1\r\n",
+       raises=(warc.WarcError,)),
+    Target("warc-written", _warc_written, 5 * _MB,
+           (b"a: b\r", b"\n", b"\r\n\r\n", b"x", b"\xff", b":")),
+    Target("redaction", _redaction, 5 * _MB, (
+        *(b"a@", b"@", b"a.", b"a@b.", b"1", b"+1 ", b"tel:", b"mailto:", b"%40", b"-", b"&#64;"),
+        *(b"(0", b"href=tel:1", b"a@b.cc", b"+49 30 123456 ", b"&#", b"0 ", b"\xff", b"tel:+"),
+        *(b'<a href="tel:', b"(", b"1-"),
+    )),
+    Target("refresh", _refresh, 64 * KB,
+           (b"0", b" ", b";", b"url=", b"0;url=", b".", b"'", b"\t,", b"u")),
+    # Not "a.": the library reads dotted keys in quadratic time, but only in a file of the user.
+    Target("definition", _definition(tomllib.loads), 256 * KB, (
+        *(b"a = 1\n", b"[a]\n", b"[[items]]\n", b"seeds = ['x']\n", b"[", b'"', b"a = [", b"#"),
+        *(b"[[rules]]\nmatch = 'x'\n", b"\\u", b"'''"),
+    ), raises=(definition.DefinitionError,)),
+    Target("definition-json", _definition(json.loads), 256 * KB,
+           (b'"x",', b"[", b'{"a":', b"1", b'"\\'),
+           start=b'{"seeds": [', raises=(definition.DefinitionError,)),
+)  # fmt: skip
+TARGETS = {target.name: target for target in _ALL}
