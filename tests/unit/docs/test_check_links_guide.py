@@ -1,16 +1,13 @@
-"""Commands, formats and inputs of docs/check-links.md."""
+"""Formats and inputs of docs/check-links.md."""
 
 from __future__ import annotations
 
-import re
-import shlex
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from orbweaver.cli import exit_codes
-from orbweaver.cli.arguments import parse
 from orbweaver.cli.check_links.command import FORMATS
 
 ROOT = Path(__file__).parents[3]
@@ -22,10 +19,3 @@ def test_guide_describes_formats_exit_codes_and_inputs() -> None:
     codes = (exit_codes.OK, exit_codes.FAILED, exit_codes.USAGE, exit_codes.INTERRUPTED)
     for word in (*(f"`{one}`" for one in (*FORMATS, *action["inputs"])), *codes):
         assert f"| {word} | " in GUIDE
-
-
-def test_check_links_commands_parse() -> None:
-    found = re.findall(r"^orbweaver check-links.*", GUIDE, re.MULTILINE)
-    assert len(found) == 5
-    for command in found:
-        assert parse(shlex.split(command)[1:]).command == "check-links"

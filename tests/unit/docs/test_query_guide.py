@@ -1,4 +1,4 @@
-"""Queries, tables and commands of docs/query.md."""
+"""Queries and tables of docs/query.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from orbweaver.cli.arguments import parse
 from orbweaver.cli.query.saved import saved
 from orbweaver.exporting.glue_schema import FIRST_DAY, TABLES
 
@@ -23,13 +22,3 @@ def test_all_tables_are_named() -> None:
         assert f"| `{table.name}` |" in GUIDE
     assert "`items_books_toscrape_com_books`" in GUIDE
     assert FIRST_DAY in GUIDE
-
-
-def test_query_commands_parse() -> None:
-    import shlex
-
-    lines = [line for line in GUIDE.splitlines() if line.startswith("orbweaver query")]
-    assert len(lines) > 4
-    for line in lines:
-        words = shlex.split(line.partition(" > ")[0].partition(" < ")[0], comments=True)
-        assert parse(words[1:]).command == "query"
