@@ -14,90 +14,49 @@ LOOPBACK = parse_allowed("127.0.0.0/8,::1")
 NAMED = frozenset({(ip_address("127.0.0.1"), 8000), (ip_address("::1"), 8000)})
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "8.8.8.8",
-        "1.1.1.1",
-        "9.255.255.255",
-        "11.0.0.0",
-        "100.63.255.255",
-        "100.128.0.0",
-        "126.255.255.255",
-        "128.0.0.0",
-        "168.63.129.15",
-        "172.15.255.255",
-        "172.32.0.0",
-        "192.0.1.0",
-        "192.167.255.255",
-        "192.169.0.0",
-        "198.17.255.255",
-        "198.20.0.0",
-        "223.255.255.255",
-        "2001:4860:4860::8888",
-        "2606:4700::1111",
-        "2a00:1450:4001::200e",
-        "::ffff:8.8.8.8",
-        "64:ff9b::808:808",
-    ],
-)
+GLOBAL = """
+8.8.8.8 1.1.1.1 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0
+168.63.129.15 172.15.255.255 172.32.0.0 192.0.1.0 192.167.255.255 192.169.0.0 198.17.255.255
+198.20.0.0 223.255.255.255 2001:4860:4860::8888 2606:4700::1111 2a00:1450:4001::200e
+::ffff:8.8.8.8 64:ff9b::808:808
+"""
+# Addresses by their kind.
+REFUSED = {
+    "this network": "0.0.0.0 0.255.255.255",
+    "private": "10.0.0.1 172.16.0.1 172.31.255.255 192.168.1.1 fc00::1 fd00:ec2::254",
+    "shared (carrier-grade NAT)": "100.100.100.200",
+    "loopback": "127.0.0.1 127.255.255.254 ::1 ::ffff:127.0.0.1",
+    "a cloud's platform endpoint": "168.63.129.16",
+    "link-local": "169.254.169.254 169.254.170.2 ::ffff:a9fe:a9fe fe80::1 fe80::1%eth0",
+    "for protocol assignments": "192.0.0.192 2001:20::1",
+    "for documentation": "192.0.2.1 198.51.100.1 203.0.113.1 2001:db8::1 3fff::1",
+    "6to4 relays": "192.88.99.1",
+    "for benchmarks": "198.19.255.255",
+    "multicast": "224.0.0.1 239.255.255.255 ff02::1",
+    "reserved": "240.0.0.1 255.255.255.255",
+    "unspecified": "::",
+    "IPv4-compatible": "::7f00:1 ::808:808",
+    "not global unicast": "::ffff:0:7f00:1 100::1 5f00::1",
+    "NAT64 of an address that is loopback": "64:ff9b::7f00:1",
+    "NAT64 of an address that is link-local": "64:ff9b::a9fe:a9fe",
+    "NAT64 of local use": "64:ff9b:1::808:808",
+    "Teredo": "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    "6to4": "2002:7f00:1:: 2002:808:808::1",
+    "site-local": "fec0::1",
+}
+
+
+@pytest.mark.parametrize("address", GLOBAL.split())
 def test_global_unicast_address_is_dialled(address: str) -> None:
     assert verdict(address, 443) is None
 
 
 @pytest.mark.parametrize(
-    ("address", "what"),
-    [
-        ("0.0.0.0", "this network"),  # noqa: S104 - an address to refuse
-        ("0.255.255.255", "this network"),
-        ("10.0.0.1", "private"),
-        ("100.100.100.200", "shared (carrier-grade NAT)"),
-        ("127.0.0.1", "loopback"),
-        ("127.255.255.254", "loopback"),
-        ("168.63.129.16", "a cloud's platform endpoint"),
-        ("169.254.169.254", "link-local"),
-        ("169.254.170.2", "link-local"),
-        ("172.16.0.1", "private"),
-        ("172.31.255.255", "private"),
-        ("192.0.0.192", "for protocol assignments"),
-        ("192.0.2.1", "for documentation"),
-        ("192.88.99.1", "6to4 relays"),
-        ("192.168.1.1", "private"),
-        ("198.19.255.255", "for benchmarks"),
-        ("198.51.100.1", "for documentation"),
-        ("203.0.113.1", "for documentation"),
-        ("224.0.0.1", "multicast"),
-        ("239.255.255.255", "multicast"),
-        ("240.0.0.1", "reserved"),
-        ("255.255.255.255", "reserved"),
-        ("::", "unspecified"),
-        ("::1", "loopback"),
-        ("::7f00:1", "IPv4-compatible"),
-        ("::808:808", "IPv4-compatible"),
-        ("::ffff:127.0.0.1", "loopback"),
-        ("::ffff:a9fe:a9fe", "link-local"),
-        ("::ffff:0:7f00:1", "not global unicast"),
-        ("64:ff9b::7f00:1", "NAT64 of an address that is loopback"),
-        ("64:ff9b::a9fe:a9fe", "NAT64 of an address that is link-local"),
-        ("64:ff9b:1::808:808", "NAT64 of local use"),
-        ("100::1", "not global unicast"),
-        ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "Teredo"),
-        ("2001:20::1", "for protocol assignments"),
-        ("2001:db8::1", "for documentation"),
-        ("2002:7f00:1::", "6to4"),
-        ("2002:808:808::1", "6to4"),
-        ("3fff::1", "for documentation"),
-        ("5f00::1", "not global unicast"),
-        ("fc00::1", "private"),
-        ("fd00:ec2::254", "private"),
-        ("fe80::1", "link-local"),
-        ("fe80::1%eth0", "link-local"),
-        ("fec0::1", "site-local"),
-        ("ff02::1", "multicast"),
-    ],
+    ("address", "kind"),
+    [(address, kind) for kind, addresses in REFUSED.items() for address in addresses.split()],
 )
-def test_special_address_is_refused_by_its_kind(address: str, what: str) -> None:
-    assert verdict(address, 80) == f"{address} is {what}"
+def test_special_address_is_refused_by_its_kind(address: str, kind: str) -> None:
+    assert verdict(address, 80) == f"{address} is {kind}"
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "127.1", "0x7f.1", "127.0.0.1:80", "[::1]"])
@@ -113,48 +72,36 @@ def test_non_web_port_is_refused(port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "port", "dialled"),
+    ("address", "port", "any_port", "only_named"),
     [
-        ("127.0.0.1", 45_678, True),
-        ("127.9.9.9", 22, True),
-        ("::1", 45_678, True),
-        ("::ffff:127.0.0.1", 45_678, True),
-        ("64:ff9b::7f00:1", 80, False),
-        ("10.0.0.1", 80, False),
-        ("8.8.8.8", 45_678, False),
-        ("8.8.8.8", 443, True),
+        ("127.0.0.1", 8000, True, True),
+        ("::1", 8000, True, True),
+        ("::ffff:127.0.0.1", 8000, True, True),
+        ("::ffff:7f00:1", 8000, True, True),
+        ("127.0.0.1", 45_678, True, False),
+        ("127.0.0.1", 8001, True, False),
+        ("127.0.0.1", 80, True, False),
+        ("127.0.0.2", 8000, True, False),
+        ("127.9.9.9", 22, True, False),
+        ("::1", 45_678, True, False),
+        ("::1", 80, True, False),
+        ("0.0.0.0", 8000, False, False),  # noqa: S104 - an address to refuse
+        ("::", 8000, False, False),
+        ("::7f00:1", 8000, False, False),
+        ("64:ff9b::7f00:1", 80, False, False),
+        ("64:ff9b::7f00:1", 8000, False, False),
+        ("10.0.0.1", 80, False, False),
+        ("10.0.0.1", 8000, False, False),
+        ("8.8.8.8", 443, True, True),
+        ("8.8.8.8", 8001, False, False),
+        ("8.8.8.8", 45_678, False, False),
     ],
 )
-def test_allow_list_without_named_addresses_opens_every_port(
-    address: str, port: int, *, dialled: bool
+def test_allow_list_opens_every_port_or_only_named_address_and_port(
+    address: str, port: int, *, any_port: bool, only_named: bool
 ) -> None:
-    assert (verdict(address, port, LOOPBACK, None) is None) is dialled
-
-
-@pytest.mark.parametrize(
-    ("address", "port", "dialled"),
-    [
-        ("127.0.0.1", 8000, True),
-        ("::1", 8000, True),
-        ("::ffff:127.0.0.1", 8000, True),
-        ("::ffff:7f00:1", 8000, True),
-        ("127.0.0.1", 8001, False),
-        ("127.0.0.1", 80, False),
-        ("127.0.0.2", 8000, False),
-        ("0.0.0.0", 8000, False),  # noqa: S104 - an address to refuse
-        ("::", 8000, False),
-        ("::1", 80, False),
-        ("::7f00:1", 8000, False),
-        ("64:ff9b::7f00:1", 8000, False),
-        ("10.0.0.1", 8000, False),
-        ("8.8.8.8", 443, True),
-        ("8.8.8.8", 8001, False),
-    ],
-)
-def test_allow_list_opens_only_named_address_and_port(
-    address: str, port: int, *, dialled: bool
-) -> None:
-    assert (verdict(address, port, LOOPBACK, NAMED) is None) is dialled
+    assert (verdict(address, port, LOOPBACK, None) is None) is any_port
+    assert (verdict(address, port, LOOPBACK, NAMED) is None) is only_named
 
 
 def test_verdict_without_named_addresses_refuses_with_fix() -> None:

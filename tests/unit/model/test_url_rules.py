@@ -110,25 +110,12 @@ def test_rule_replaces_depth_limit_of_crawl(path: str, depth: int, *, refused: b
     sitemap = replace(page, kind=TargetKind.SITEMAP)
     entry = admit_entry(CRAWL, SitemapEntry(url=url), sitemap, frozenset({SITE}))
     assert (entry is Refusal.DEPTH) is refused
+    # A redirect stays on the depth of its page.
+    redirected = admit_redirect(CRAWL, url, replace(page, depth=depth + 1))
+    assert (redirected is Refusal.DEPTH) is refused
     if not refused:
         assert isinstance(admitted, Target)
         assert admitted.depth == depth + 1
-
-
-@pytest.mark.parametrize(
-    ("path", "depth", "refused"),
-    [
-        ("/archive/x", 1, False),
-        ("/archive/x", 2, True),
-        ("/deep/x", 7, False),
-        ("/deep/x", 8, True),
-        ("/x", 3, False),
-        ("/x", 4, True),
-    ],
-)
-def test_redirect_target_obeys_depth_limit_of_rule(path: str, depth: int, *, refused: bool) -> None:
-    admitted = admit_redirect(CRAWL, f"{SITE}{path}", replace(PAGE, depth=depth))
-    assert (admitted is Refusal.DEPTH) is refused
 
 
 def test_seeds_ignore_depth_limit_of_rule() -> None:
