@@ -14,66 +14,31 @@ def missing(title: str, text: str = "x") -> bool:
     return is_missing(parse(html.encode(), "https://example.com/", "text/html; charset=utf-8"))
 
 
-@pytest.mark.parametrize(
-    "title",
-    [
-        "404",
-        "404 Not Found",
-        "Error 404",
-        "HTTP 404 - Shop",
-        "404 - Page not found",
-        "404 | This page could not be found",
-        "404 Error",
-        "Shop: 404 page",
-        "Page Not Found | Example",
-        "The page can't be found",
-        "The page can\u2019t be found",
-        "This page doesn't exist",
-        "File not found",
-        "Not Found",
-        "Seite nicht gefunden",
-        "Die Seite wurde nicht gefunden",
-        "Page introuvable",
-        "Page non trouvée",
-        "Página no encontrada",
-        "Página não encontrada",
-        "Pagina non trovata",
-        "Pagina niet gevonden",
-        "Sidan kunde inte hittas",
-        "Siden blev ikke fundet",
-        "Sivua ei löydy",
-        "Nie znaleziono strony",
-        "Strona nie istnieje",
-        "Stránka nenalezena",
-        "Страница не найдена",
-        "Sayfa bulunamad\u0131",
-        "页面不存在",
-        "找不到页面",
-        "ページが見つかりません",
-        "페이지를 찾을 수 없습니다",
-    ],
+MISSING = (
+    *("404", "404 Not Found", "Error 404", "HTTP 404 - Shop", "404 - Page not found", "404 Error"),
+    *("404 | This page could not be found", "Shop: 404 page", "Page Not Found | Example"),
+    *("The page can't be found", "The page can\u2019t be found", "This page doesn't exist"),
+    *("File not found", "Not Found", "Seite nicht gefunden", "Die Seite wurde nicht gefunden"),
+    *("Page introuvable", "Page non trouvée", "Página no encontrada", "Página não encontrada"),
+    *("Pagina non trovata", "Pagina niet gevonden", "Sidan kunde inte hittas"),
+    *("Siden blev ikke fundet", "Sivua ei löydy", "Nie znaleziono strony", "Strona nie istnieje"),
+    *("Stránka nenalezena", "Страница не найдена", "Sayfa bulunamad\u0131", "页面不存在"),
+    *("找不到页面", "ページが見つかりません", "페이지를 찾을 수 없습니다"),
 )
+PRESENT = (
+    *("", "Example", "Peugeot 404", "Peugeot 404 Coupé for sale", "Area code 404", "Founders"),
+    *("Room 404, Building 2", "Lost and found", "1404 in poetry", "Found: not what you think"),
+    "Pages found in 2024",
+)
+
+
+@pytest.mark.parametrize("title", MISSING)
 def test_title_of_missing_page_is_recognised(title: str) -> None:
     """The titles cover the most common languages (case 73)."""
     assert missing(title)
 
 
-@pytest.mark.parametrize(
-    "title",
-    [
-        "",
-        "Example",
-        "Peugeot 404",
-        "Peugeot 404 Coupé for sale",
-        "Area code 404",
-        "Room 404, Building 2",
-        "Lost and found",
-        "Founders",
-        "1404 in poetry",
-        "Found: not what you think",
-        "Pages found in 2024",
-    ],
-)
+@pytest.mark.parametrize("title", PRESENT)
 def test_title_with_number_or_word_alone_is_ignored(title: str) -> None:
     assert not missing(title)
 
