@@ -9,7 +9,20 @@ import pytest
 from orbweaver.control.definition import DefinitionError, parse
 from tests.unit.extraction.extracting import URL, rule
 
-# --- definitions --------------------------------------------------------------------------------
+JSON: dict[str, Any] = {"source": "json", "fields": {"a": "$.a"}}
+
+
+def problems_of(**keys: Any) -> dict[str, str]:
+    """Return the problems of a rule by path."""
+    with pytest.raises(DefinitionError) as caught:
+        rule(**keys)
+    return {problem.path: problem.text for problem in caught.value.problems}
+
+
+def problems_of_items(items: Any) -> dict[str, str]:
+    with pytest.raises(DefinitionError) as caught:
+        parse({"seeds": [URL], "items": items})
+    return {problem.path: problem.text for problem in caught.value.problems}
 
 
 @pytest.mark.parametrize(
@@ -22,11 +35,7 @@ from tests.unit.extraction.extracting import URL, rule
         ({"each": ":is(a b c)"}, "items[0].each", "':is(a b c)' has a selector of several parts"),
         ({"each": " ".join("abcdefghijklmnopqrstuvwxyz")}, "items[0].each", "'a b c d"),
         ({"source": "xml"}, "items[0].source", '\'xml\' does not fit: give "json", "jsonld:'),
-        (
-            {"source": "json:a", "fields": {"a": "$"}},
-            "items[0].source",
-            '"json" has no types: give',
-        ),
+        (JSON | {"source": "json:a"}, "items[0].source", '"json" has no types: give'),
         ({"source": "jsonld"}, "items[0].source", 'of which type? Give one, like "jsonld:Product"'),
         ({"source": "og", "each": "p"}, "items[0].each", "source and extractor say what the items"),
         ({"source": "og", "extractor": "f"}, "items[0].source", "extractor says what the items"),
@@ -40,38 +49,21 @@ from tests.unit.extraction.extracting import URL, rule
         ({"fields": {"a": 5}}, "items[0].fields.a", "5 does not fit: give a table like"),
         ({"feilds": {}}, "items[0].feilds", "there is no such key: did you mean fields?"),
         ({"extra": 1}, "items[0].extra", "there is no such key: did you mean extractor?"),
-    ],
-)
-def test_invalid_rule_is_named_with_key_and_fix(keys: dict[str, Any], path: str, said: str) -> None:
-    with pytest.raises(DefinitionError) as caught:
-        rule(**keys)
-    found = {problem.path: problem.text for problem in caught.value.problems}
-    assert [*found] == [path]
-    assert found[path].startswith(said)
-
-
-@pytest.mark.parametrize(
-    ("keys", "path", "said"),
-    [
-        ({"each": "li"}, "items[0].each", "'li' is not a JSONPath: give one from $, like '$.li'"),
-        ({"each": "$.a["}, "items[0].each", "'$.a[' is not a JSONPath: unexpected end of query"),
-        ({"each": "$.a | $.b"}, "items[0].each", "'$.a | $.b' is not a JSONPath"),
-        ({"fields": {"a": "title"}}, "items[0].fields.a.json", "'title' is not a JSONPath"),
-        ({"fields": {"a": {"css": "h1"}}}, "items[0].fields.a", 'a rule with source = "json"'),
-        (
-            {"fields": {"a": {"json": "$", "take": "html"}}},
-            "items[0].fields.a",
-            "attribute and take are about nodes",
-        ),
+        (JSON | {"each": "li"}, "items[0].each", ("'li' is not a JSONPath: give one from $, like"
+         " '$.li'")),
+        (JSON | {"each": "$.a["}, "items[0].each", ("'$.a[' is not a JSONPath: unexpected end of"
+         " query")),
+        (JSON | {"each": "$.a | $.b"}, "items[0].each", "'$.a | $.b' is not a JSONPath"),
+        (JSON | {"fields": {"a": "title"}}, "items[0].fields.a.json", "'title' is not a JSONPath"),
+        (JSON | {"fields": {"a": {"css": "h1"}}}, "items[0].fields.a",
+         'a rule with source = "json"'),
+        (JSON | {"fields": {"a": {"json": "$", "take": "html"}}}, "items[0].fields.a",
+         "attribute and take are about nodes"),
         ({"source": "og", "fields": {"a": {"json": "$"}}}, "items[0].fields.a", "a rule with"),
     ],
-)
-def test_invalid_json_rule_is_named_with_key_and_fix(
-    keys: dict[str, Any], path: str, said: str
-) -> None:
-    with pytest.raises(DefinitionError) as caught:
-        rule(**{"source": "json", "fields": {"a": "$.a"}} | keys)
-    found = {problem.path: problem.text for problem in caught.value.problems}
+)  # fmt: skip
+def test_invalid_rule_is_named_with_key_and_fix(keys: dict[str, Any], path: str, said: str) -> None:
+    found = problems_of(**keys)
     assert [*found] == [path]
     assert found[path].startswith(said)
 
@@ -81,11 +73,7 @@ def test_invalid_json_rule_is_named_with_key_and_fix(
     [
         ({}, "", "where is it? Give css, jsonld, microdata, og or meta, like css ="),
         ({"css": "a:text"}, ".css", "'a:text' is not a CSS selector: give one like"),
-        (
-            {"css": "p::text"},
-            ".css",
-            "'p::text' has a pseudo-element, which is not needed: text is",
-        ),
+        ({"css": "p::text"}, ".css", "'p::text' has a pseudo-element, which is not needed: text"),
         ({"css": "a", "og": "b"}, "", "css and og each say where it is: give one of them"),
         ({"path": "a"}, ".path", "the rule has no source that it leads through: give css"),
         ({"og": ""}, ".og", "'' does not fit: give 1 to 200 printable characters"),
@@ -114,11 +102,7 @@ def test_invalid_json_rule_is_named_with_key_and_fix(
     ],
 )
 def test_invalid_field_is_named_with_key_and_fix(field: dict[str, Any], at: str, said: str) -> None:
-    with pytest.raises(DefinitionError) as caught:
-        rule(fields={"a": field})
-    found = {problem.path: problem.text for problem in caught.value.problems}
-    assert f"items[0].fields.a{at}" in found
-    assert found[f"items[0].fields.a{at}"].startswith(said)
+    assert problems_of(fields={"a": field})[f"items[0].fields.a{at}"].startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -134,11 +118,7 @@ def test_invalid_field_is_named_with_key_and_fix(field: dict[str, Any], at: str,
     ],
 )  # fmt: skip
 def test_rules_exceeding_limits_together_are_rejected(given: Any, said: str) -> None:
-    with pytest.raises(DefinitionError) as caught:
-        parse({"seeds": [URL], "items": given})
-    assert {problem.path: problem.text for problem in caught.value.problems}["items"].startswith(
-        said
-    )
+    assert problems_of_items(given)["items"].startswith(said)
 
 
 def test_duplicate_table_and_column_names_are_rejected() -> None:
@@ -148,9 +128,7 @@ def test_duplicate_table_and_column_names_are_rejected() -> None:
         "fields": {"p": {"css": "a", "type": "price"}},
     }
     two = {**one, "fields": {**one["fields"], "p_currency": "b"}}
-    with pytest.raises(DefinitionError) as caught:
-        parse({"seeds": [URL], "items": [one, two]})
-    assert {problem.path: problem.text for problem in caught.value.problems} == {
+    assert problems_of_items([one, two]) == {
         "items[1].name": "'x' is another one's name: give each its own",
         "items[1].fields.p_currency": "the price's currency is called so: give the field another"
         " name",
@@ -171,11 +149,9 @@ def test_duplicate_table_and_column_names_are_rejected() -> None:
     ],
 )
 def test_pseudo_elements_are_rejected_with_replacement(css: str, fix: str) -> None:
-    with pytest.raises(DefinitionError) as caught:
-        rule(each="div", fields={"a": {"css": css}})
-    (problem,) = caught.value.problems
-    said = f"{css!a} has a pseudo-element, which is not needed: "
-    assert (problem.path, problem.text) == ("items[0].fields.a.css", said + fix)
+    said = f"{css!a} has a pseudo-element, which is not needed: {fix}"
+    found = problems_of(each="div", fields={"a": {"css": css}})
+    assert found == {"items[0].fields.a.css": said}
 
 
 def test_colons_in_attribute_values_are_allowed() -> None:
