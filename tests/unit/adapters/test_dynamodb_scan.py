@@ -45,15 +45,8 @@ async def test_scan_reads_every_item_consistently() -> None:
     table = Table()
     found = [item async for item in scan(cast("Dynamo", table), "urls")]
     assert sorted(cast("list[str]", found)) == list("abcde")
-    assert table.asked == [
-        {
-            "TableName": "urls",
-            "Segment": segment,
-            "TotalSegments": SEGMENTS,
-            "ConsistentRead": True,
-        }
-        for segment in range(SEGMENTS)
-    ]
+    common = {"TableName": "urls", "TotalSegments": SEGMENTS, "ConsistentRead": True}
+    assert table.asked == [{**common, "Segment": segment} for segment in range(SEGMENTS)]
 
 
 async def test_abandoned_scan_cancels_its_requests() -> None:

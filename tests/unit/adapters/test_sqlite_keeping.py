@@ -52,21 +52,25 @@ def rows(ports: StorePorts) -> dict[str, int]:
     return {table: count for table, count in counts.items() if count}
 
 
+def claimer(pack: str = "p", expires_s: int = NOW_MS // 1000 + 60) -> Claimer:
+    crawl = samples.crawl()
+    return Claimer(
+        name=crawl.name,
+        crawl=crawl.id,
+        pack=pack,
+        at_ms=NOW_MS,
+        stale_before_ms=0,
+        expires_s=expires_s,
+    )
+
+
 async def fill(ports: StorePorts) -> None:
     """Write a row into every table whose rows expire."""
     crawl = samples.crawl(state=State.PAUSED)
-    asks = Claimer(
-        name="shop",
-        crawl=crawl.id,
-        pack="p",
-        at_ms=NOW_MS,
-        stale_before_ms=0,
-        expires_s=NOW_MS // 1000 + 60,
-    )
     await ports.crawls.create(crawl)
     await ports.crawls.keep_samples(crawl, {"scope": ["x"]})
     await ports.crawls.learn(crawl, {"a00": 1})
-    await ports.frontier.claim(asks, [Target(url=f"{HOST}/1", depth=1)])
+    await ports.frontier.claim(claimer(), [Target(url=f"{HOST}/1", depth=1)])
     await ports.pages.store([samples.record(1)])
     await ports.packs.write_journal("p", samples.journal())
     await ports.packs.commit(crawl, samples.ledger("p"), {"claimed": 1})
@@ -182,14 +186,6 @@ async def test_url_takes_less_than_1500_bytes_on_disk(ports: StorePorts) -> None
     crawl = samples.crawl()
     await ports.crawls.create(crawl)
     for pack, start in zip(samples.pack_ids(urls // 25), range(0, urls, 25), strict=True):
-        asks = Claimer(
-            name=crawl.name,
-            crawl=crawl.id,
-            pack=pack,
-            at_ms=NOW_MS,
-            stale_before_ms=0,
-            expires_s=NOW_MS // 1000 + 9_999,
-        )
         targets = tuple(
             Target(url=f"https://www.example.com/catalogue/{pack}/{place:08}.html", depth=3)
             for place in range(start, start + 25)
@@ -220,7 +216,7 @@ async def test_url_takes_less_than_1500_bytes_on_disk(ports: StorePorts) -> None
         ]
         journal = replace(samples.journal(), records=tuple(records), candidates=targets)
         await ports.packs.write_journal(pack, journal)
-        await ports.frontier.claim(asks, targets)
+        await ports.frontier.claim(claimer(pack, NOW_MS // 1000 + 9_999), targets)
         await ports.pages.store(records)
         await ports.packs.commit(crawl, samples.ledger(pack, range(25)), {"claimed": 25})
     ports.store.rows("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -234,9 +230,7 @@ async def test_worker_statements_use_an_index(ports: StorePorts) -> None:
     db.set_trace_callback(statements.append)
     await fill(ports)
     crawl = samples.crawl()
-    asks = Claimer(
-        name="shop", crawl=crawl.id, pack="q", at_ms=NOW_MS, stale_before_ms=0, expires_s=9
-    )
+    asks = claimer("q", 9)
     await ports.frontier.known(asks, [f"{HOST}/1"])
     await ports.frontier.release(asks, [f"{HOST}/1"])
     await ports.frontier.abandon(crawl, [f"{HOST}/1"])

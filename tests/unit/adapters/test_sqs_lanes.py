@@ -52,19 +52,24 @@ class Visibility:
         self.set.append((QueueUrl, ReceiptHandle, VisibilityTimeout))
 
 
-@pytest.mark.parametrize(
-    ("code", "raised"), [("InvalidParameterValue", False), ("AccessDenied", True)]
-)
-async def test_retry_soon_sets_visibility_of_each_queue(code: str, *, raised: bool) -> None:
-    client = Visibility(code)
-    queue = SqsQueue(
+def queue_of(client: Any, render_url: str = "") -> SqsQueue:
+    return SqsQueue(
         client,
         clock=ManualClock(0),
         random=Random(1),
         crawl_url="https://sqs/1/crawl",
         express_url="https://sqs/1/express",
         dead_letter_url="https://sqs/1/dead",
+        render_url=render_url,
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"), [("InvalidParameterValue", False), ("AccessDenied", True)]
+)
+async def test_retry_soon_sets_visibility_of_each_queue(code: str, *, raised: bool) -> None:
+    client = Visibility(code)
+    queue = queue_of(client)
     pairs = (("a", "crawl"), ("gone", "crawl"), ("b", "seeds"))
     receipts = [Receipt(handle=handle, queue=name) for handle, name in pairs]
     with pytest.raises(Permanent) if raised else nullcontext():
@@ -80,18 +85,10 @@ def marked(outgoing: OutgoingPack, *, express: bool = False, render: bool = Fals
     return replace(outgoing, pack=replace(outgoing.pack, targets=targets))
 
 
-@pytest.mark.parametrize("render_url", ["render", ""])
+@pytest.mark.parametrize("render_url", ["https://sqs/1/render", ""])
 async def test_packs_for_browser_use_render_queue_if_present(render_url: str) -> None:
     client = Client()
-    queue = SqsQueue(
-        client,
-        clock=ManualClock(0),
-        random=Random(1),
-        crawl_url="crawl",
-        express_url="express",
-        dead_letter_url="dead",
-        render_url=render_url,
-    )
+    queue = queue_of(client, render_url)
     plain, high, page, both = (samples.outgoing(place) for place in range(4))
     high, page = marked(high, express=True), marked(page, render=True)
     both = marked(both, express=True, render=True)
@@ -100,5 +97,6 @@ async def test_packs_for_browser_use_render_queue_if_present(render_url: str) ->
     if not render_url:
         expected = {"crawl": [plain, page], "express": [high, both]}
     assert client.sent == {
-        url: [outgoing.pack.id for outgoing in packs] for url, packs in expected.items()
+        f"https://sqs/1/{name}": [outgoing.pack.id for outgoing in packs]
+        for name, packs in expected.items()
     }

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from orbweaver.adapters.sqlite.store import StoreUnusable
 from tests.unprivileged import unwritable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 # A process of the store that runs until it is killed.
@@ -25,6 +27,15 @@ with StoreProcesses(pathlib.Path(sys.argv[1])).taking_part() as own:
     print(own, flush=True)
     sys.stdin.read()
 """
+
+
+@contextmanager
+def member_of(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """Run a process of the store; yield it with its name."""
+    words = [sys.executable, "-c", MEMBER, str(folder)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as member:
+        assert member.stdout is not None
+        yield member, member.stdout.readline().decode().strip()
 
 
 def test_process_ending_normally_leaves_no_file(tmp_path: Path) -> None:
@@ -57,10 +68,7 @@ def test_process_of_other_user_counts_as_alive(open_folder: Path) -> None:
 
 def test_stopped_process_is_alive(tmp_path: Path) -> None:
     processes = StoreProcesses(tmp_path)
-    words = [sys.executable, "-c", MEMBER, str(tmp_path)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as member:
-        assert member.stdout is not None
-        member.stdout.readline()
+    with member_of(tmp_path) as (member, _):
         member.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, member.pid, os.WSTOPPED | os.WNOWAIT)
         assert (processes.count_alive(), list(processes.ended())) == (1, [])
@@ -69,10 +77,7 @@ def test_stopped_process_is_alive(tmp_path: Path) -> None:
 
 def test_killed_process_is_found_ended_once(tmp_path: Path) -> None:
     processes = StoreProcesses(tmp_path)
-    words = [sys.executable, "-c", MEMBER, str(tmp_path)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as member:
-        assert member.stdout is not None
-        own = member.stdout.readline().decode().strip()
+    with member_of(tmp_path) as (member, own):
         assert (processes.count_alive(), list(processes.ended())) == (1, [])
         member.kill()
         member.wait()

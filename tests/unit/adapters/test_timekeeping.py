@@ -68,14 +68,20 @@ async def test_second_process_after_clock_jump_shares_time_of_unfinished_crawl(
             assert await second.crawls.get(CRAWL.id) is not None
 
 
+RECORD = samples.record(1, crawl=CRAWL.id)
+
+
+async def store_finished(ports: StorePorts) -> None:
+    await ports.crawls.create(replace(CRAWL, state=State.FINISHED))
+    await ports.pages.store([RECORD])
+
+
 @pytest.mark.parametrize("by_ms", JUMPS_MS)
 async def test_store_without_unfinished_crawl_follows_clock_jump(
     machine: Machine, by_ms: int
 ) -> None:
-    record = samples.record(1, crawl=CRAWL.id)
     with machine.opened() as ports:
-        await ports.crawls.create(replace(CRAWL, state=State.FINISHED))
-        await ports.pages.store([record])
+        await store_finished(ports)
         await ports.hosts.reserve(HOST, 3, 1_000, NOW_MS, NOW_MS + 60_000)
         ports.messages.send(QueueName.EXPORTS, [Outgoing(body="{}", delay_s=60)])
     machine.wall_ms += by_ms
@@ -83,7 +89,7 @@ async def test_store_without_unfinished_crawl_follows_clock_jump(
         assert ports.clock.now_ms() == machine.wall_ms
         assert (await ports.hosts.read_host(HOST)).tat_ms == machine.wall_ms + 3_000
         assert ports.messages.next_due_ms(QueueName.EXPORTS) == machine.wall_ms + 60_000
-        assert [one async for _, one in ports.pages.read_shard(DAY, 0)] == [record]
+        assert [one async for _, one in ports.pages.read_shard(DAY, 0)] == [RECORD]
 
 
 def test_concurrent_process_after_clock_jump_shares_time(machine: Machine) -> None:
@@ -108,13 +114,11 @@ def test_store_uses_machine_clock_after_reboot(
 
 async def test_implausible_time_since_boot_moves_no_stored_time(machine: Machine) -> None:
     """`faketime` reports the wall time as the time since boot."""
-    record = samples.record(1, crawl=CRAWL.id)
     with machine.opened() as ports:
-        await ports.crawls.create(replace(CRAWL, state=State.FINISHED))
-        await ports.pages.store([record])
+        await store_finished(ports)
     uptime_ms = machine.passed_ms
     for passed_ms, ahead_ms in ((NOW_MS + DAY_MS, DAY_MS), (uptime_ms, 0)):
         machine.wall_ms, machine.passed_ms = NOW_MS + ahead_ms, passed_ms
         with machine.opened() as ports:
             assert ports.clock.now_ms() == machine.wall_ms
-            assert [one async for _, one in ports.pages.read_shard(DAY, 0)] == [record]
+            assert [one async for _, one in ports.pages.read_shard(DAY, 0)] == [RECORD]
