@@ -43,31 +43,19 @@ HOSTILE = {
     "endless loop": ("for (;;);", RenderCut.TIME),
     "endless loop later": ("setTimeout(() => { for (;;); }, 20)", RenderCut.TIME),
     "endless loop in granted time": ("setTimeout(() => { for (;;); }, 1500)", RenderCut.TIME),
-    "endless promises": (
-        "const again = () => { Promise.resolve().then(again) }; again()",
-        RenderCut.TIME,
-    ),
-    "endless history": (
-        "for (let i = 0; ; i += 1) history.pushState({}, '', '/' + i)",
-        RenderCut.TIME,
-    ),
+    "endless promises": ("const again = () => { Promise.resolve().then(again) }; again()",
+                         RenderCut.TIME),
+    "endless history": ("for (let i = 0; ; i += 1) history.pushState({}, '', '/' + i)",
+                        RenderCut.TIME),
     "dialogs": ("for (let i = 0; i < 200; i += 1) { alert(i); confirm(i); prompt(i) }", None),
     "asks before it is left": (
-        (
-            "addEventListener('beforeunload', (event) => event.preventDefault());"
-            "location.href = '/elsewhere'"
-        ),
-        None,
-    ),
+        ("addEventListener('beforeunload', (event) => event.preventDefault());"
+         "location.href = '/elsewhere'"), None),
     "windows": ("for (let i = 0; i < 40; i += 1) window.open('/popup' + i)", RenderCut.POPUPS),
     "downloads": (
-        (
-            "for (let i = 0; i < 20; i += 1) { const one = document.createElement('a');"
-            " one.download = 'file'; one.href = URL.createObjectURL(new Blob(['x']));"
-            " one.click(); }"
-        ),
-        None,
-    ),
+        ("for (let i = 0; i < 20; i += 1) { const one = document.createElement('a');"
+         " one.download = 'file'; one.href = URL.createObjectURL(new Blob(['x']));"
+         " one.click(); }"), None),
     "prints": ("for (let i = 0; i < 50; i += 1) print()", None),
     "states": ("for (let i = 0; i < 500; i += 1) history.pushState(i, '', '/state' + i)", None),
     "leaves at once": ("location.href = '/elsewhere'", None),
@@ -75,42 +63,26 @@ HOSTILE = {
     "reloads": ("location.reload()", None),
     "leaves without end": (
         "let i = 0; setInterval(() => { i += 1; location.href = '/elsewhere' + i }, 1)",
-        RenderCut.NAVIGATIONS,
-    ),
+        RenderCut.NAVIGATIONS),
     "redirects without end": ("fetch('/redirects').catch(() => 0)", None),
     "frames without end": (
-        (
-            "setInterval(() => { const one = document.createElement('iframe');"
-            " one.src = '/frame' + Math.random(); document.body.append(one); }, 1)"
-        ),
-        RenderCut.REQUESTS,
-    ),
+        ("setInterval(() => { const one = document.createElement('iframe');"
+         " one.src = '/frame' + Math.random(); document.body.append(one); }, 1)"),
+        RenderCut.REQUESTS),
     "pictures without end": (
         "let i = 0; setInterval(() => { i += 1; new Image().src = '/image' + i }, 0)",
-        RenderCut.REQUESTS,
-    ),
+        RenderCut.REQUESTS),
     "buttons pressed": (
-        (
-            "fetch('/buy', {method: 'POST', body: 'x'}).catch(() => 0);"
-            "fetch('/buy', {method: 'DELETE'}).catch(() => 0); navigator.sendBeacon('/buy', 'x');"
-            "const form = document.createElement('form'); form.method = 'post';"
-            "form.action = '/buy';"
-            "document.body.append(form); form.submit()"
-        ),
-        None,
-    ),
+        ("fetch('/buy', {method: 'POST', body: 'x'}).catch(() => 0);"
+         "fetch('/buy', {method: 'DELETE'}).catch(() => 0); navigator.sendBeacon('/buy', 'x');"
+         "const form = document.createElement('form'); form.method = 'post';"
+         "form.action = '/buy'; document.body.append(form); form.submit()"), None),
     "files of the machine": (
-        (
-            "fetch('file:///etc/passwd').catch(() => 0); new Image().src = 'file:///etc/passwd';"
-            "const one = document.createElement('iframe'); one.src = 'file:///etc/passwd';"
-            "document.body.append(one); location.href = 'file:///etc/passwd'"
-        ),
-        None,
-    ),
-}
-FILES = {
-    "/redirects": ResourceAnswer(status=302, headers=(("Location", "/redirects"),)),
-}
+        ("fetch('file:///etc/passwd').catch(() => 0); new Image().src = 'file:///etc/passwd';"
+         "const one = document.createElement('iframe'); one.src = 'file:///etc/passwd';"
+         "document.body.append(one); location.href = 'file:///etc/passwd'"), None),
+}  # fmt: skip
+FILES = {"/redirects": ResourceAnswer(status=302, headers=(("Location", "/redirects"),))}
 LIMITS = RenderLimits(
     total_s=3, reading_s=20, paused_max=150, memory_bytes_max=600_000_000, quiet_s_max=1
 )
@@ -149,20 +121,19 @@ async def test_hostile_pages_are_read_or_cut(hardened: Renderer) -> None:
     assert not list(hardened.folder.rglob("file*"))
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "const all = []; for (;;) all.push({one: [all.length], two: 'x' + all.length})",
-        pytest.param(
-            "for (;;) document.documentElement.append(Math.random(), document.createElement('p'))",
-            marks=pytest.mark.long,
-        ),
-    ],
-    ids=["heap", "elements"],
-)
-async def test_endless_memory_use_is_stopped(hardened: Renderer, script: str) -> None:
+# Scripts that use memory without end.
+GREEDY = {
+    "heap": "const all = []; for (;;) all.push({one: [all.length], two: 'x' + all.length})",
+    "elements": (
+        "for (;;) document.documentElement.append(Math.random(), document.createElement('p'))"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["heap", pytest.param("elements", marks=pytest.mark.long)])
+async def test_endless_memory_use_is_stopped(hardened: Renderer, name: str) -> None:
     """The engine's limit stops heap growth; the memory watch or the time limit stops elements."""
-    result = await hardened.render(task_of(scripted(script)), Site())
+    result = await hardened.render(task_of(scripted(GREEDY[name])), Site())
     if isinstance(result, NotRendered):
         assert result.reason is not RenderFailure.START
     else:

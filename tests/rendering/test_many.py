@@ -17,22 +17,17 @@ import pytest
 from orbweaver.rendering.renderer import Renderer
 from orbweaver.rendering.task import NotRendered, RenderLimits
 from tests.rendering.stage import LINKS, NEEDS_BROWSER, PROGRAM, Site, links_of, scripted, task_of
-from tests.rendering.test_hostile import FILES, HOSTILE, SHOW
+from tests.rendering.test_hostile import FILES, GREEDY, HOSTILE, SHOW
 from tests.rendering.test_processes import processes_of
 
 pytestmark = [*NEEDS_BROWSER, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1_200)]
 
 PAGES, BAD = 1_000, 30
 RESIDENT_BYTES, FOLDER_BYTES = 1_200_000_000, 400_000_000
-# Besides the crawl tests' pages: one that uses memory endlessly.
-GREEDY = {
-    "heap": "const all = []; for (;;) all.push({one: [all.length], two: 'x' + all.length})",
-    "elements": "for (;;) document.body.append(Math.random(), document.createElement('p'))",
-    "frames": (
-        "for (let i = 0; i < 500; i += 1) { const one = document.createElement('iframe');"
-        " one.srcdoc = '<p>frame'; document.body.append(one); }"
-    ),
-}
+FRAMES = (
+    "for (let i = 0; i < 500; i += 1) { const one = document.createElement('iframe');"
+    " one.srcdoc = '<p>frame'; document.body.append(one); }"
+)
 
 
 def descendants() -> set[int]:
@@ -76,7 +71,7 @@ def bytes_below(folder: Path) -> int:
 
 
 async def test_a_thousand_pages_with_thirty_hostile_ones() -> None:
-    hostile = [script for script, _ in HOSTILE.values()] + list(GREEDY.values())
+    hostile = [*(script for script, _ in HOSTILE.values()), *GREEDY.values(), FRAMES]
     bad = set(random.Random(3).sample(range(PAGES), BAD))
     scripts = {place: hostile[number % len(hostile)] for number, place in enumerate(sorted(bad))}
     folder = Path(tempfile.mkdtemp())
