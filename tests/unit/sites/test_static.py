@@ -20,14 +20,8 @@ def directory(tmp_path: Path) -> Path:
     root = tmp_path / "root"
     (root / "sub").mkdir(parents=True)
     (root / "bare").mkdir()
-    for name in (
-        "index.html",
-        "sub/index.html",
-        "a b é.html",
-        "style.css",
-        "image.png",
-        "data.xyz",
-    ):
+    names = ("index.html", "sub/index.html", "a b é.html", "style.css", "image.png", "data.xyz")
+    for name in names:
         (root / name).write_text(name)
     (root / "link.txt").symlink_to(tmp_path / "secret.txt")
     return root
