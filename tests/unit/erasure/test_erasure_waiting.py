@@ -29,7 +29,7 @@ from tests.unit.forgetting import (
     stores_of,
     traces_of,
 )
-from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, pack_of
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, noting, pack_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,12 +109,7 @@ async def test_small_batches_erase_everything_of_run(
             )
             record = record_of(url, crawl)
             stage.world.pages[page_key(record, 16)] = record
-    effects: list[str] = []
-
-    async def gate(effect: str, _moment: Moment) -> None:
-        effects.append(effect)
-
-    done = await forgetter_of(stage, gate).forget(RUN)
+    done = await forgetter_of(stage).forget(RUN)
     assert (done.done["claims"], done.done["records"]) == (14, 7)
     left = stage.world.claims.values()
     assert sorted(claim.crawl for claim in left) == ["other-1"] * 7 + ["site-0"] * 7
@@ -175,12 +170,7 @@ async def test_samples_lose_only_erased_url(stage: Stage) -> None:
     stage.world.crawls |= {ENDED.id: ENDED, "other-1": replace(ENDED, id="other-1")}
     stage.world.samples |= {ENDED.id: {"scope": (URL, OTHER)}, "other-1": {"scope": (OTHER,)}}
     writes: list[str] = []
-
-    async def gate(effect: str, moment: Moment) -> None:
-        if moment is Moment.BEFORE:
-            writes.append(effect)
-
-    done = await forgetter_of(stage, gate).forget(WHOLE)
+    done = await forgetter_of(stage, noting(writes)).forget(WHOLE)
     assert stage.world.samples == {ENDED.id: {"scope": (OTHER,)}, "other-1": {"scope": (OTHER,)}}
     assert (done.done["samples"], writes.count("traces.samples")) == (1, 1)
 

@@ -38,7 +38,7 @@ from tests.unit.forgetting import (
     record_of,
     unpacked,
 )
-from tests.unit.stage import NOW_MS
+from tests.unit.stage import NOW_MS, noting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -255,27 +255,24 @@ async def test_manifest_of_unaffected_day_is_unchanged(stage: Stage, tmp_path: P
     stage.world.files[PREFIX + path_of("pages", "csv", "2026-11-20", "x", 0, 0, ".csv")] = b""
     before = dict(stage.world.files)
     effects: list[str] = []
-
-    async def gate(effect: str, _moment: Moment) -> None:
-        effects.append(effect)
-
-    await stage.file_eraser(WHOLE, gate).erase()
+    await stage.file_eraser(WHOLE, noting(effects)).erase()
     assert stage.world.files == before
-    assert "files.put" not in effects
-    assert "events.exported" not in effects
+    assert not {"files.put", "events.exported"} & {*effects}
 
 
-async def test_manifest_keeps_other_crawl(stage: Stage, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scope", [WHOLE, RUN], ids=["its only page", "it"])
+async def test_manifest_omits_erased_crawl_and_keeps_other(
+    stage: Stage, tmp_path: Path, scope: ErasureScope
+) -> None:
     mine = stage.put(part("jsonl"), [URL], tmp_path)
     theirs = stage.put(part("jsonl", "other-1"), [ELSEWHERE], tmp_path, crawl="other-1")
     stage.mean(mine, theirs)
-    reader = await stage.erase(RUN)
+    reader = await stage.erase(scope)
     assert reader.done["export_files"] == 1
     assert stage.meaning().files == (theirs,)
     assert stage.meaning().crawls.keys() == {"other-1"}
     assert stage.meaning().crawls["other-1"].outcomes == {"fetched": 1}
-    (told,) = stage.world.exported
-    assert told == (stage.meaning(), ALL)
+    assert stage.world.exported == [(stage.meaning(), ALL)]
 
 
 async def test_manifest_naming_only_erased_run_is_rewritten(stage: Stage, tmp_path: Path) -> None:
@@ -287,15 +284,6 @@ async def test_manifest_naming_only_erased_run_is_rewritten(stage: Stage, tmp_pa
     await stage.erase(RUN)
     assert stage.meaning().crawls.keys() == {"other-1"}
     assert own not in stage.world.files
-
-
-async def test_manifest_omits_crawl_without_files(stage: Stage, tmp_path: Path) -> None:
-    mine = stage.put(part("jsonl"), [URL], tmp_path)
-    theirs = stage.put(part("jsonl", "other-1"), [ELSEWHERE], tmp_path, crawl="other-1")
-    stage.mean(mine, theirs)
-    await stage.erase()
-    assert stage.meaning().crawls.keys() == {"other-1"}
-    assert stage.meaning().files == (theirs,)
 
 
 async def test_manifest_without_crawls_is_kept(stage: Stage, tmp_path: Path) -> None:

@@ -160,19 +160,6 @@ def test_rows_without_match_are_not_parsed(name: str, tmp_path: Path) -> None:
     assert found.body == file_of(name, PAGES, rows, tmp_path)
 
 
-def test_scope_does_not_match_longer_hosts_or_paths() -> None:
-    host, url = SCOPE["host"], SCOPE["url"]
-    assert host.text("see https://example.org/x")
-    assert not host.text("see https://example.organic/x")
-    assert not host.text("see https://an.example.org/x")
-    assert url.text(f"({URL})")
-    assert not url.text(f"{URL}0")
-    assert url.bytes(b'<a href="/people/jane?a=1">')
-    assert not url.bytes(b'<a href="/other/people/jane?a=1">')
-    assert not url.bytes(b'<a href="/people/jane?a=12">')
-    assert not replace(url, urls=frozenset()).bytes(b"anything")
-
-
 def test_files_of_other_kinds_are_unchanged() -> None:
     found = erased("plan.json", URL.encode(), SCOPE["url"])
     assert (found.body, found.rows, found.gone) == (None, 0, {})
