@@ -28,15 +28,8 @@ OUTPUTS = (
     *("CrawlEventSource", "ExpressEventSource", "SeedEventSource"),
 )
 KINDS = (
-    *(
-        "AWS::Lambda::Function",
-        TABLE,
-        BUCKET,
-        "AWS::Events::Rule",
-        "AWS::KMS::Key",
-        "AWS::Logs::LogGroup",
-    ),
-    *("AWS::Scheduler::Schedule", "AWS::CloudWatch::Alarm"),
+    *(TABLE, BUCKET, "AWS::Lambda::Function", "AWS::Events::Rule", "AWS::KMS::Key"),
+    *("AWS::Logs::LogGroup", "AWS::Scheduler::Schedule", "AWS::CloudWatch::Alarm"),
 )
 DEPTH_MAX = 6
 # Letters only: Hypothesis takes some texts from the program, whose error codes may be shown.

@@ -28,26 +28,16 @@ from orbweaver.model.columns import (
 from orbweaver.model.item import Item
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
+from tests.contract import samples
 from tests.unit.exporting.reading import for_csv, lines_of, read_back, values, written
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=40)
 # Characters that break readers, mostly at the start of a value.
 HOSTILE = st.sampled_from(
     [
-        *(
-            "=cmd|' /C calc'!A0",
-            "+1",
-            "-1+1",
-            "@SUM(A1)",
-            "\t=1",
-            "\r=1",
-            "\n=1",
-            "'=1",
-            "''-2",
-            "'",
-        ),
+        *("=cmd|' /C calc'!A0", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "'=1", "''-2"),
         *("\x00", "a\x00b", "\ud800", "a\udfffb", "\u2028", "\u2029", "\x85", "\x1b[31mred\x1b[0m"),
-        *("\r\n", 'a "quoted", b', "\ufeff", "\uff1dHYPERLINK()", "sep=;", "\x7f"),
+        *("\r\n", 'a "quoted", b', "\ufeff", "\uff1dHYPERLINK()", "sep=;", "\x7f", "'"),
         *('{"level":"ERROR"}', "NULL", "null", "NaN", "true", "1e5", "0012", "\\N", "\\u0000"),
         *("</script>", "\\"),
     ]
@@ -213,15 +203,7 @@ def test_csv_cell_is_no_formula_and_has_no_controls(first: str, second: str) -> 
 
 
 def record_of(items: tuple[Item, ...]) -> PageRecord:
-    return PageRecord(
-        crawl="c",
-        url="https://example.org/",
-        outcome=Outcome.FETCHED,
-        reason=Reason.OK,
-        fetched_at=1_795_219_200_000,
-        depth=0,
-        extracted=items,
-    )
+    return samples.record(0, extracted=items)
 
 
 def _scalar(column: Column, value: Any) -> Any:

@@ -36,6 +36,7 @@ from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import PACK_TARGETS_MAX, Target
 from orbweaver.model.version import NewerVersion
+from tests.contract import samples
 
 URLS = st.builds("https://h{}.example/{}".format, st.integers(0, 4), st.integers(0, 400))
 TARGETS = st.builds(
@@ -241,15 +242,7 @@ def test_result_keeps_every_url_in_journal(steps: list[tuple[str, str, float]]) 
         elif kind == "link":
             result.add_links(FoundLinks(admitted=(target,)))
         else:
-            record = PageRecord(
-                crawl="c",
-                url=url,
-                outcome=Outcome.FETCHED,
-                reason=Reason.OK,
-                fetched_at=0,
-                depth=0,
-            )
-            result.add(PageResult(end=EndedPage(record=record)))
+            result.add(PageResult(end=EndedPage(record=samples.record(0, url=url))))
     order = [Target(url=url, depth=0) for url in told["end"] | told["again"]]
     journal = result.journal(order, 0)
     assert {record.url for record in journal.records} == told["end"]

@@ -12,16 +12,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import mimetypes
 import re
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import aiohttp
 from yarl import URL
 
 from tests.sites.reader import links, normal
+from tests.sites.server import Asked
+from tests.sites.static import Static
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -201,24 +202,17 @@ class _Directory:
     """A directory's files, answered like a plain file server."""
 
     def __init__(self, root: Path, base_url: str) -> None:
-        self._root = root.resolve(strict=True)
+        self._site = Static(root)
         self._prefix = urlsplit(base_url).path.rstrip("/")
 
     async def get(self, url: str) -> Reply:
-        return await asyncio.to_thread(self._read, urlsplit(url).path)
-
-    def _read(self, path: str) -> Reply:
-        absent = Reply(status=404, headers={}, body=b"")
+        path = urlsplit(url).path
         if not path.startswith(self._prefix + "/"):
-            return absent
-        file = (self._root / unquote(path.removeprefix(self._prefix)).lstrip("/")).resolve()
-        if not file.is_relative_to(self._root) or (path.endswith("/") and file.is_file()):
-            return absent
-        if file.is_dir():
-            if not path.endswith("/"):
-                return Reply(status=301, headers={"location": path + "/"}, body=b"")
-            file /= "index.html"
-        if not file.is_file():
-            return absent
-        content_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        return Reply(status=OK, headers={"content-type": content_type}, body=file.read_bytes())
+            return Reply(status=404, headers={}, body=b"")
+        target = path.removeprefix(self._prefix)
+        asked = Asked(method="GET", target=target, host="", headers={})
+        answer = await asyncio.to_thread(self._site.answer, asked)
+        headers = {name.lower(): value for name, value in answer.headers}
+        if "location" in headers:
+            headers["location"] = self._prefix + headers["location"]
+        return Reply(status=answer.status, headers=headers, body=answer.body)

@@ -111,13 +111,9 @@ def _old_addresses(books: Sequence[Book]) -> Iterator[Resource]:
     for index, book in enumerate(books[:OLD_ADDRESSES]):
         path = f"/old/book-{book.number}.html"
         links.append(page.link(path, book.title))
-        yield Redirect(
-            path=path,
-            status=OLD_STATUSES[index % len(OLD_STATUSES)],
-            # Every second redirect has a relative Location (RFC 9110, 10.2.2).
-            location=f"..{book.path}" if index % 2 else book.path,
-            target=book.path,
-        )
+        # Every second redirect has a relative Location (RFC 9110, 10.2.2).
+        location = f"..{book.path}" if index % 2 else book.path
+        yield Redirect(path, OLD_STATUSES[index % len(OLD_STATUSES)], location, book.path)
     yield page.page("Old addresses | Bookshop", f"<h1>Old addresses</h1>{listing(links)}")
 
 
@@ -126,26 +122,19 @@ def _redirects() -> Iterator[Resource]:
     yield plain(f"{here}goal/", "The goal of three hops")
     yield plain(f"{here}caf%C3%A9/", "A goal with an accent")
     hops = [
-        Redirect(path=f"{here}hop/1", status=302, location="2", target=f"{here}hop/2"),
-        Redirect(path=f"{here}hop/2", status=307, location="3", target=f"{here}hop/3"),
-        Redirect(path=f"{here}hop/3", status=301, location="../goal/", target=f"{here}goal/"),
-        Redirect(path=f"{here}fragment", status=302, location="/about/#team", target="/about/"),
-        Redirect(
-            path=f"{here}accent",
-            status=302,
-            location=f"{here}caf%C3%A9/",
-            target=f"{here}caf%C3%A9/",
-        ),
-        Redirect(path=f"{here}dead", status=301, location="/dead/1", target="/dead/1"),
-        Redirect(path="/wishlist", status=302, location="/account/login", target="/account/login"),
-        Redirect(
-            path=f"{here}away", status=302, location=f"{EXTERNAL}away", target=f"{EXTERNAL}away"
-        ),
-        Redirect(path="/index.html", status=301, location="/", target="/"),
-        Redirect(path="/catalogue", status=301, location="/catalogue/", target="/catalogue/"),
-        Redirect(path="/loop/a", status=302, location="/loop/b", target="/loop/b", endless=True),
-        Redirect(path="/loop/b", status=302, location="/loop/a", target="/loop/a", endless=True),
-        Redirect(path="/loop/self", status=302, location="self", target="/loop/self", endless=True),
+        Redirect(f"{here}hop/1", 302, "2", f"{here}hop/2"),
+        Redirect(f"{here}hop/2", 307, "3", f"{here}hop/3"),
+        Redirect(f"{here}hop/3", 301, "../goal/", f"{here}goal/"),
+        Redirect(f"{here}fragment", 302, "/about/#team", "/about/"),
+        Redirect(f"{here}accent", 302, f"{here}caf%C3%A9/", f"{here}caf%C3%A9/"),
+        Redirect(f"{here}dead", 301, "/dead/1", "/dead/1"),
+        Redirect("/wishlist", 302, "/account/login", "/account/login"),
+        Redirect(f"{here}away", 302, f"{EXTERNAL}away", f"{EXTERNAL}away"),
+        Redirect("/index.html", 301, "/", "/"),
+        Redirect("/catalogue", 301, "/catalogue/", "/catalogue/"),
+        Redirect("/loop/a", 302, "/loop/b", "/loop/b", endless=True),
+        Redirect("/loop/b", 302, "/loop/a", "/loop/a", endless=True),
+        Redirect("/loop/self", 302, "self", "/loop/self", endless=True),
     ]
     yield from hops
     page = Writer(here)

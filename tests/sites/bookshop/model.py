@@ -38,7 +38,7 @@ class Page:
     recovers: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Redirect:
     """A redirect; `location` is the header's spelling of `target`."""
 
