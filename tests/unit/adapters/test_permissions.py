@@ -34,14 +34,10 @@ FILE = {"Bucket": "b", "Key": "bodies/c/dt=2001-02-03/x.warc.gz"}
     ("service", "operation", "params", "expected"),
     [
         ("dynamodb", "GetItem", {"TableName": "crawls"}, ["GetItem table/crawls"]),
-        (
-            *("dynamodb", "Query", {"TableName": "arn:aws:dynamodb:r:1:table/packs"}),
-            ["Query table/packs"],
-        ),
-        (
-            *("dynamodb", "BatchGetItem", {"RequestItems": {"urls": {}, "pages": {}}}),
-            ["BatchGetItem table/urls", "BatchGetItem table/pages"],
-        ),
+        (*("dynamodb", "Query", {"TableName": "arn:aws:dynamodb:r:1:table/packs"}),
+         ["Query table/packs"]),
+        (*("dynamodb", "BatchGetItem", {"RequestItems": {"urls": {}, "pages": {}}}),
+         ["BatchGetItem table/urls", "BatchGetItem table/pages"]),
         (
             *("dynamodb", "TransactWriteItems", {"TransactItems": TRANSACTION}),
             [
@@ -71,28 +67,20 @@ FILE = {"Bucket": "b", "Key": "bodies/c/dt=2001-02-03/x.warc.gz"}
             },
             ["GetObject b/exports/", "PutObject theirs/exports/", "PutObjectAcl theirs/exports/"],
         ),
-        (
-            *("s3", "DeleteObjects"),
-            {"Bucket": "b", "Delete": {"Objects": [{"Key": "exports/x"}, {"Key": "y"}]}},
-            ["DeleteObject b/exports/", "DeleteObject b/y"],
-        ),
+        (*("s3", "DeleteObjects"),
+         {"Bucket": "b", "Delete": {"Objects": [{"Key": "exports/x"}, {"Key": "y"}]}},
+         ["DeleteObject b/exports/", "DeleteObject b/y"]),
         ("events", "PutEvents", {"Entries": [{"EventBusName": "default"}]}, None),
-        (
-            *("glue", "CreateTable", {"DatabaseName": "d", "TableInput": {"Name": "items_x"}}),
-            ["CreateTable catalog", "CreateTable database/d", "CreateTable table/d/items_x"],
-        ),
-        (
-            *("secretsmanager", "GetSecretValue", {"SecretId": "crawl/key"}),
-            ["GetSecretValue secret:crawl/key-??????"],
-        ),
-        (
-            *("secretsmanager", "GetSecretValue"),
-            {"SecretId": "arn:aws:secretsmanager:eu-central-1:1:secret:key-AbCdEf"},
-            ["GetSecretValue secret:key-AbCdEf"],
-        ),
+        (*("glue", "CreateTable", {"DatabaseName": "d", "TableInput": {"Name": "items_x"}}),
+         ["CreateTable catalog", "CreateTable database/d", "CreateTable table/d/items_x"]),
+        (*("secretsmanager", "GetSecretValue", {"SecretId": "crawl/key"}),
+         ["GetSecretValue secret:crawl/key-??????"]),
+        (*("secretsmanager", "GetSecretValue"),
+         {"SecretId": "arn:aws:secretsmanager:eu-central-1:1:secret:key-AbCdEf"},
+         ["GetSecretValue secret:key-AbCdEf"]),
         ("scheduler", "ListSchedules", {}, ["ListSchedules *"]),
     ],
-)
+)  # fmt: skip
 def test_request_needs_permission_of_each_part(
     service: str, operation: str, params: dict[str, Any], expected: list[str] | None
 ) -> None:

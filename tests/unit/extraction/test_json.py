@@ -83,20 +83,12 @@ def test_fields_are_read_relative_to_item() -> None:
         ({"a": 1}, {"each": "$.b[*]", "fields": {"a": {}}}, [None], "0 of at least 1 found (json"),
         ({"a": {"b": 1}}, {"each": "$", "fields": {"a": {}}}, [None], "a: $.a finds an object"),
         ({"a": [[1]]}, {"each": "$", "fields": {"a": {}}}, [None], "a: $.a finds a list in a list"),
-        (
-            {"a": {"b": [1, "ü"]}},
-            {"each": "$", "fields": {"a": {"take": "raw"}}},
-            ['{"b":[1,"ü"]}'],
-            "",
-        ),
-        (
-            {"a": [1] * 1_001},
-            {"each": "$.a[*]", "fields": {"a": "$"}},
-            [1] * 1_000 + [None],
-            "more",
-        ),
+        ({"a": {"b": [1, "ü"]}}, {"each": "$", "fields": {"a": {"take": "raw"}}}, ['{"b":[1,"ü"]}'],
+         ""),
+        ({"a": [1] * 1_001}, {"each": "$.a[*]", "fields": {"a": "$"}}, [1] * 1_000 + [None],
+         "more"),
     ],
-)
+)  # fmt: skip
 def test_item_of_value(data: Any, keys: dict[str, Any], values: list[Any], problem: str) -> None:
     keys = {key: value for key, value in keys.items() if value is not None}
     kind = {} if keys["fields"]["a"] == {"take": "raw"} else {"type": "integer"}

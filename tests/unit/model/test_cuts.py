@@ -20,25 +20,17 @@ from orbweaver.model.cuts import Cuts
 from orbweaver.model.http_exchange import Response
 from orbweaver.model.item_rules import Field, ItemRule, ValueSource
 from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
 from orbweaver.parsing.html_scan import outline_of
 from orbweaver.worker.pack_context import page_record
 from orbweaver.worker.page_reading import ReadingJob, read
+from tests.contract import samples
 from tests.unit.diagnostics.facts import CRAWL, facts, said
 
 URL = "https://example.com/a"
 SEED = Target(url=URL, depth=0)
 OK = End(outcome=Outcome.FETCHED, reason=Reason.OK)
-RECORD = PageRecord(
-    crawl="c",
-    url=URL,
-    outcome=Outcome.FETCHED,
-    reason=Reason.OK,
-    fetched_at=0,
-    depth=0,
-    cut="text=12 links=3",
-)
+RECORD = samples.record(0, url=URL, cut="text=12 links=3")
 SCRIPT = b'<script type="application/ld+json">{"@type":"Product","name":"x"}</script>'
 NAMED = ItemRule(
     name="products",

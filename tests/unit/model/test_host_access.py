@@ -63,20 +63,12 @@ def test_retries_raise_attempts_of_temporary_failures_only(
         (PAGE, f"{A}:8443/x", f"{A}/page", f"{A}/"),
         (PAGE, "http://a.test/x", f"{A}/page", None),
         (PAGE, f"{A}/x", "http://a.test/page", "http://a.test/"),
-        (
-            replace(PAGE, host_access=(HostAccess(origin=B, referer=Referer.OFF),)),
-            f"{B}/x",
-            f"{B}/page",
-            None,
-        ),
-        (
-            replace(CRAWL, host_access=(HostAccess(origin=B, referer=Referer.PAGE),)),
-            f"{B}/x",
-            f"{B}/page",
-            f"{B}/page",
-        ),
+        (replace(PAGE, host_access=(HostAccess(origin=B, referer=Referer.OFF),)), f"{B}/x",
+         f"{B}/page", None),
+        (replace(CRAWL, host_access=(HostAccess(origin=B, referer=Referer.PAGE),)), f"{B}/x",
+         f"{B}/page", f"{B}/page"),
     ],
-)
+)  # fmt: skip
 def test_referer_follows_policy_of_browsers(
     crawl: Crawl, url: str, referrer: str | None, sent: str | None
 ) -> None:

@@ -12,8 +12,8 @@ from orbweaver.diagnostics.refusal_report import Examples, report_of
 from orbweaver.frontier.pack_result import EndedPage, PackResult, PageResult
 from orbweaver.model.crawl import State
 from orbweaver.model.crawl_settings import RenderMode
-from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.model.page_record import PageRecord
+from orbweaver.model.outcome import Outcome
+from tests.contract import samples
 from tests.unit.cli.views import view_of
 from tests.unit.diagnostics.facts import CRAWL, facts, said
 
@@ -21,15 +21,7 @@ if TYPE_CHECKING:
     import pytest
 
 URL = "https://example.com/a"
-RECORD = PageRecord(
-    crawl="c",
-    url=URL,
-    outcome=Outcome.FETCHED,
-    reason=Reason.OK,
-    fetched_at=0,
-    depth=0,
-    needs_rendering=True,
-)
+RECORD = samples.record(0, url=URL, needs_rendering=True)
 COUNTS = {"claimed": 7, "fetched": 3, "fetched.ok": 3, "unchanged": 1, "needs_rendering": 3}
 
 

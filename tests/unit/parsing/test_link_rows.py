@@ -16,73 +16,42 @@ HOST = "https://example.org"
 FILLING = "<p>filling</p>" * 4_000
 # HTML of an element, with the columns of its row that are not empty.
 ROWS: list[tuple[str, dict[str, Any]]] = [
-    (
-        "<a href=a.html>A <b>bold</b>\n  &amp; more</a>",
-        {"target_url": f"{HOST}/dir/a.html", "kind": "a", "text": "A bold & more"},
-    ),
-    (
-        "<a href=/b#part rel='NoOpener  author'></a>",
-        {"target_url": f"{HOST}/b", "kind": "a", "text": "", "rel": "noopener author"}
-        | {"fragment": "part"},
-    ),
-    (
-        "<a href=x><code class='>'><span>y</span></code></a>",
-        {"target_url": f"{HOST}/dir/x", "kind": "a", "text": "y"},
-    ),
-    (
-        "<a href=x><img alt=z>y</a>",
-        {"target_url": f"{HOST}/dir/x", "kind": "a", "text": "y"},
-    ),
-    (
-        "<a href='x#a\n\tb'>y</a>",
-        {"target_url": f"{HOST}/dir/x", "kind": "a", "text": "y", "fragment": "ab"},
-    ),
-    (
-        "<a href=/c rel=nofollow>c<img src='data:image/png;base64,eA=='>d</a>",
-        {"target_url": f"{HOST}/c", "kind": "a", "text": "cd", "rel": "nofollow"}
-        | {"decision": "nofollow"},
-    ),
-    (
-        "<a href='https://other.example/?utm_source=x&a=1'>e</a>",
-        {"target_url": "https://other.example/?a=1", "kind": "a", "text": "e"}
-        | {"spelling": "https://other.example/?utm_source=x&a=1"},
-    ),
-    (
-        "<a href='http://u:secret@other.example/'>e</a>",
-        {"target_url": "http://other.example/", "kind": "a", "text": "e"},
-    ),
-    (
-        "<a href='http://[bad\n'>f</a>",
-        {"target_url": "http://[bad", "kind": "a", "text": "f", "decision": "invalid"},
-    ),
-    (
-        f"<a href=/{'x' * 2_100}>f</a>",
-        {"target_url": f"/{'x' * 2_047}", "kind": "a", "text": "f", "decision": "too_long"},
-    ),
-    (
-        f"<a href='http://{'x.' * 130}example/'>f</a>",
-        {"target_url": f"http://{'x.' * 130}example/", "kind": "a", "text": "f"}
-        | {"decision": "too_long"},
-    ),
-    (
-        f"<a href='http://[{'x' * 2_100}'>f</a>",
-        {"target_url": f"http://[{'x' * 2_040}", "kind": "a", "text": "f", "decision": "invalid"},
-    ),
-    (
-        "<map><area href=../area alt=Area></map>",
-        {"target_url": f"{HOST}/area", "kind": "area", "text": "Area"},
-    ),
+    ("<a href=a.html>A <b>bold</b>\n  &amp; more</a>",
+     {"target_url": f"{HOST}/dir/a.html", "kind": "a", "text": "A bold & more"}),
+    ("<a href=/b#part rel='NoOpener  author'></a>",
+     {"target_url": f"{HOST}/b", "kind": "a", "text": "", "rel": "noopener author"}
+     | {"fragment": "part"}),
+    ("<a href=x><code class='>'><span>y</span></code></a>",
+     {"target_url": f"{HOST}/dir/x", "kind": "a", "text": "y"}),
+    ("<a href=x><img alt=z>y</a>", {"target_url": f"{HOST}/dir/x", "kind": "a", "text": "y"}),
+    ("<a href='x#a\n\tb'>y</a>",
+     {"target_url": f"{HOST}/dir/x", "kind": "a", "text": "y", "fragment": "ab"}),
+    ("<a href=/c rel=nofollow>c<img src='data:image/png;base64,eA=='>d</a>",
+     {"target_url": f"{HOST}/c", "kind": "a", "text": "cd", "rel": "nofollow"}
+     | {"decision": "nofollow"}),
+    ("<a href='https://other.example/?utm_source=x&a=1'>e</a>",
+     {"target_url": "https://other.example/?a=1", "kind": "a", "text": "e"}
+     | {"spelling": "https://other.example/?utm_source=x&a=1"}),
+    ("<a href='http://u:secret@other.example/'>e</a>",
+     {"target_url": "http://other.example/", "kind": "a", "text": "e"}),
+    ("<a href='http://[bad\n'>f</a>",
+     {"target_url": "http://[bad", "kind": "a", "text": "f", "decision": "invalid"}),
+    (f"<a href=/{'x' * 2_100}>f</a>",
+     {"target_url": f"/{'x' * 2_047}", "kind": "a", "text": "f", "decision": "too_long"}),
+    (f"<a href='http://{'x.' * 130}example/'>f</a>",
+     {"target_url": f"http://{'x.' * 130}example/", "kind": "a", "text": "f"}
+     | {"decision": "too_long"}),
+    (f"<a href='http://[{'x' * 2_100}'>f</a>",
+     {"target_url": f"http://[{'x' * 2_040}", "kind": "a", "text": "f", "decision": "invalid"}),
+    ("<map><area href=../area alt=Area></map>",
+     {"target_url": f"{HOST}/area", "kind": "area", "text": "Area"}),
     ("<link rel=next href=n>", {"target_url": f"{HOST}/dir/n", "kind": "next", "rel": "next"}),
-    (
-        "<link rel=Previous href=p>",
-        {"target_url": f"{HOST}/dir/p", "kind": "prev", "rel": "previous"},
-    ),
+    ("<link rel=Previous href=p>",
+     {"target_url": f"{HOST}/dir/p", "kind": "prev", "rel": "previous"}),
     *(
-        (
-            f"<link rel='{rel}' {more} href=/x>",
-            {"target_url": f"{HOST}/x", "kind": kind, "rel": rel, "decision": "not_followed"}
-            | columns,
-        )
+        (f"<link rel='{rel}' {more} href=/x>",
+         {"target_url": f"{HOST}/x", "kind": kind, "rel": rel, "decision": "not_followed"}
+         | columns)
         for rel, more, kind, columns in (
             ("canonical", "", "canonical", {}),
             ("alternate", "hreflang=' de-AT '", "hreflang", {"lang": "de-AT"}),
@@ -119,7 +88,7 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
             "<!-- <a href=x>y</a> -->",
         )
     ),
-]
+]  # fmt: skip
 
 
 def rows_of(page: Page) -> list[dict[str, Any]]:

@@ -19,56 +19,42 @@ XHTML_PAGES = {
     "self-closed": (b"<title/><p>x</p>", b"<title></title><p>x</p>"),
     "self-closed with a space": (b"<script src='/a' /><p>x", b"<script src='/a' ></script><p>x"),
     "void": (b"<br/><img alt='a>b'/>", b"<br><img alt='a>b'>"),
-    "prefix": (
-        NAMESPACE + b"<h:a href='/x'/>",
-        NAMESPACE.replace(b"h:html", b"html") + b"<a href='/x'></a>",
-    ),
+    "prefix": (NAMESPACE + b"<h:a href='/x'/>",
+               NAMESPACE.replace(b"h:html", b"html") + b"<a href='/x'></a>"),
     "foreign prefix": (b"<svg:a href='/x'/>", b"<svg:a href='/x'></svg:a>"),
     "CDATA": (b"<p><![CDATA[a <b> & c]]></p>", b"<p>a &lt;b&gt; &amp; c</p>"),
     "CDATA of a script": (
         b"<script>//<![CDATA[\nx = '<a href=/no></script>'\n//]]></script><a href='/x'/>",
-        b"<script>//\nx = '<a href=/no><\\/script>'\n//</script><a href='/x'></a>",
-    ),
+        b"<script>//\nx = '<a href=/no><\\/script>'\n//</script><a href='/x'></a>"),
     "instruction": (b"<?xml version='1.0'?><?php <a> ?><p>x</p>", b"<p>x</p>"),
     "comment": (b"<!-- <a/> --><p/>", b"<!-- <a/> --><p></p>"),
     "sign alone": (b"<p>1 < 2</p>", b"<p>1 < 2</p>"),
     "CDATA without an end": (b"<p>x</p><![CDATA[y", b"<p>x</p><![CDATA[y"),
     "tag without an end": (b"<p/><a href='", b"<p></p><a href='"),
-}
+}  # fmt: skip
 SHADOW_PAGES = {
-    "open": (
-        b"<template shadowrootmode=open><a>x</a></template>",
-        b"<div shadowrootmode=open><a>x</a></div>",
-    ),
+    "open": (b"<template shadowrootmode=open><a>x</a></template>",
+             b"<div shadowrootmode=open><a>x</a></div>"),
     "in quotes and capitals": (
         b'<TEMPLATE id=a ShadowRootMode="Closed">x</TEMPLATE> shadowrootmode',
-        b'<div id=a ShadowRootMode="Closed">x</div> shadowrootmode',
-    ),
+        b'<div id=a ShadowRootMode="Closed">x</div> shadowrootmode'),
     "nested": (
         b"<template shadowrootmode=open>1<template shadowrootmode=open>2</template>3</template>",
-        b"<div shadowrootmode=open>1<div shadowrootmode=open>2</div>3</div>",
-    ),
+        b"<div shadowrootmode=open>1<div shadowrootmode=open>2</div>3</div>"),
     "ordinary template within": (
         b"<template shadowrootmode=open>1<template>2</template>3</template>",
-        b"<div shadowrootmode=open>1<template>2</template>3</div>",
-    ),
-    "in a comment": (
-        b"<!--<template shadowrootmode=open>-->",
-        b"<!--<template shadowrootmode=open>-->",
-    ),
-    "no mode": (
-        b"<template shadowrootmode=no>x</template>",
-        b"<template shadowrootmode=no>x</template>",
-    ),
-    "mode in a value": (
-        b"<template title=' shadowrootmode'>x</template>",
-        b"<template title=' shadowrootmode'>x</template>",
-    ),
-    "end tag too many": (
-        b"</template><template shadowrootmode=open>x</template>",
-        b"</template><div shadowrootmode=open>x</div>",
-    ),
-}
+        b"<div shadowrootmode=open>1<template>2</template>3</div>"),
+    "end tag too many": (b"</template><template shadowrootmode=open>x</template>",
+                         b"</template><div shadowrootmode=open>x</div>"),
+    **{
+        name: (page, page)
+        for name, page in {
+            "in a comment": b"<!--<template shadowrootmode=open>-->",
+            "no mode": b"<template shadowrootmode=no>x</template>",
+            "mode in a value": b"<template title=' shadowrootmode'>x</template>",
+        }.items()
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("page", "html"), XHTML_PAGES.values(), ids=XHTML_PAGES)

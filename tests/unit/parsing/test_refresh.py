@@ -66,22 +66,13 @@ def test_refresh_of_long_value_takes_linear_time(begins: str) -> None:
         ('<meta http-equiv="refresh" content="0; url=../c">', "https://example.com/c", ()),
         ('<META HTTP-EQUIV=Refresh CONTENT="10;URL=c">', "https://example.com/a/c", ()),
         ('<meta http-equiv=refresh content="11;url=c">', None, ("https://example.com/a/c",)),
-        (
-            '<noscript><meta http-equiv=refresh content="0;url=c"></noscript>',
-            "https://example.com/a/c",
-            (),
-        ),
-        (
-            "<body><noscript><meta http-equiv=refresh content='0;url=c'></noscript>",
-            "https://example.com/a/c",
-            (),
-        ),
+        ('<noscript><meta http-equiv=refresh content="0;url=c"></noscript>',
+         "https://example.com/a/c", ()),
+        ("<body><noscript><meta http-equiv=refresh content='0;url=c'></noscript>",
+         "https://example.com/a/c", ()),
         ('<base href=/z/><meta http-equiv=refresh content="0;c">', "https://example.com/z/c", ()),
-        (
-            "".join(f"<meta http-equiv=refresh content='{it}'>" for it in ("x", "0;c", "0;d")),
-            "https://example.com/a/c",
-            (),
-        ),
+        ("".join(f"<meta http-equiv=refresh content='{it}'>" for it in ("x", "0;c", "0;d")),
+         "https://example.com/a/c", ()),
         ('<meta http-equiv=refresh content="0">', None, ()),
         ('<meta http-equiv=refresh content="0;b#x">', None, ()),
         ('<meta http-equiv=refresh content="0;javascript:x()">', None, ()),
@@ -90,7 +81,7 @@ def test_refresh_of_long_value_takes_linear_time(begins: str) -> None:
         ('<meta name=refresh content="0;c">', None, ()),
         ('<meta name=robots http-equiv=refresh content="60">', None, ()),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("filler", ["", "<p>x</p>" * 3_000], ids=["tree", "outline"])
 def test_early_refresh_is_redirect_and_late_refresh_is_link(
     html: str, refresh: str | None, links: tuple[str, ...], filler: str
