@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,9 +13,6 @@ from orbweaver.budget import prices
 from orbweaver.budget.billing_units import Term
 from orbweaver.budget.prices import PRICES, dollars, unit_cost
 from orbweaver.model.amounts import NANO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MILLION = 1_000_000
 ROOT = Path(__file__).parents[3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,12 +17,9 @@ from orbweaver.model.item import Item
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.model.target import Target
-from orbweaver.parsing.page import parse
+from orbweaver.parsing.page import Page, parse
 from orbweaver.parsing.pii_redaction import JUDGED_MAX
 from orbweaver.worker.pack_context import page_record
-
-if TYPE_CHECKING:
-    from orbweaver.parsing.page import Page
 
 URL = "https://example.com/jo@example.com"
 TARGET = Target(url=URL, depth=0)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from orbweaver.model.auth import Login, OriginAuth, PageCheck
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Request, Response
+from tests.memory import ManualClock
 from tests.unit.stage import CRAWL, SITE, SmallWeb, answer, html
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.memory import ManualClock
 
 PROVIDER = "https://sso.example.net"
 PASSWORD, USER = "s3cr3t-pass", "crawler"

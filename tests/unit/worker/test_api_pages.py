@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from orbweaver.frontier.messages import encode, seeds_of
 from orbweaver.model.api_source import ApiSource, Paging, PagingBy
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Request, Response
 from orbweaver.model.item_rules import Field, ItemRule, ValueSource
 from tests.unit.stage import CRAWL, SITE, Stage, answer, html, kill_at, outcomes, survives
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
 
 API = f"{SITE}/v1"
 RULE = ItemRule(

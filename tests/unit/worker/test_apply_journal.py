@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.frontier.journal import Journal, Ledger, Requeue
 from orbweaver.frontier.late_links import DOUBTFUL, FEW_OUT, UNKNOWN
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -29,9 +28,6 @@ from tests.unit.stage import (
     survives,
     urls_of,
 )
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
 
 TARGETS = tuple(Target(url=f"{SITE}/{path}", depth=1) for path in "abcde")
 URLS = {target.url for target in TARGETS}

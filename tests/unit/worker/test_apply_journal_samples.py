@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.model.crawl import State
-from orbweaver.model.errors import Permanent, Transient
+from orbweaver.model.errors import Permanent, PortError, Transient
 from orbweaver.worker import apply_journal
 from orbweaver.worker.apply_journal import Samples
 from tests.memory import MemoryCrawls, Moment, World
 from tests.unit.stage import CRAWL, SITE, Stage, html, noting
-
-if TYPE_CHECKING:
-    from orbweaver.model.errors import PortError
 
 HOME = f"{SITE}/"
 

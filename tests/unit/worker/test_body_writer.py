@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.frontier import warc
-from orbweaver.frontier.body_file import Kept
+from orbweaver.frontier.body_file import BodyLocation, Kept
 from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
 from orbweaver.worker.body_writer import BodyWriter
-from tests.memory import ManualClock, MemoryFiles, Moment, World
+from tests.memory import Gate, ManualClock, MemoryFiles, Moment, World
 from tests.unit.stage import NOW_MS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.frontier.body_file import BodyLocation
-    from tests.memory import Gate
 
 
 def kept(url: str, body: bytes = b"body") -> Kept:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.control.crawl_control import CLOSE_S
+from orbweaver.frontier.claims import Claimer
 from orbweaver.frontier.messages import Close, Pack, child_id, decode, encode
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.settings import Settings
@@ -27,9 +27,6 @@ from tests.unit.stage import (
     survives,
     urls_of,
 )
-
-if TYPE_CHECKING:
-    from orbweaver.frontier.claims import Claimer
 
 A, B, C = (f"{SITE}/{name}" for name in "abc")
 LATER_ID = child_id("later", 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,11 +13,9 @@ from orbweaver.frontier.pack_result import FoundLinks, result_for
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.outcome import Refusal
 from orbweaver.model.target import Target
+from tests.memory import Moment
 from tests.unit.forgetting import everything, record_of
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, outcomes
-
-if TYPE_CHECKING:
-    from tests.memory import Moment
 
 GONE, OTHER, LINKED = f"{SITE}/gone", f"{SITE}/other", f"{SITE}/linked"
 

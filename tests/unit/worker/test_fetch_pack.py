@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.budget.reservation import Reservations
+from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.pack_result import FoundLinks, PackResult
 from orbweaver.model.backoff import ATTEMPTS_MAX
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.http_exchange import Condition, Failure, Request, Response
 from orbweaver.model.outcome import Outcome, Reason
@@ -17,13 +20,6 @@ from orbweaver.model.settings import Settings
 from orbweaver.model.target import Prior, Target
 from orbweaver.worker.pack_context import PackContext
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, html
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.budget.reservation import Reservations
-    from orbweaver.frontier.journal import Journal
-    from orbweaver.model.crawl import Crawl
 
 OTHER = "https://other.example"
 POLITE = replace(CRAWL, delay_ms=1_000)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.frontier.messages import child_id
 from orbweaver.model.crawl_settings import Bodies, Scope
+from orbweaver.model.http_exchange import Response
 from tests.unit.stage import CRAWL, SITE, Stage, answer, fail_on, html, noting, outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.model.http_exchange import Response
 
 OTHER = "https://other.example"
 SECRET = "s3cr3t"

@@ -6,21 +6,18 @@ import asyncio
 import gc
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from orbweaver.adapters.local.reader import BudgetReader
 from orbweaver.frontier.messages import child_id
 from orbweaver.model.crawl_settings import Bodies
-from orbweaver.worker.page_reading import Costly, ReaderBusy, read
+from orbweaver.worker.page_reading import Costly, Read, ReaderBusy, ReadingJob, read
 from orbweaver.worker.page_reading import ReadingStage as Part
 from tests.attacks import BY_NAME, CHOSEN
 from tests.memory import ManualClock
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, outcomes, pack_of
-
-if TYPE_CHECKING:
-    from orbweaver.worker.page_reading import Read, ReadingJob
 
 A, B, C = (f"{SITE}/{path}" for path in "abc")
 HOLD_S = 0.1

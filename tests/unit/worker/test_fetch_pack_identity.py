@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from orbweaver.frontier.messages import Pack, SeedsMessage
 from orbweaver.model.crawl_settings import HostAccess, Referer, Scope
 from orbweaver.model.http_exchange import Failure, Trust
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
 from tests.unit.stage import CRAWL, SITE, Stage, answer, html, outcomes, urls_of
-
-if TYPE_CHECKING:
-    from orbweaver.frontier.messages import Pack, SeedsMessage
 
 OTHER = "https://other.example"
 NOBODY = Failure(reason=Reason.PROXY, detail="no proxy can be used at the moment", later_s=30)

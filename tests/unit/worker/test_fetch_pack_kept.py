@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.frontier import warc
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
+from orbweaver.model.page_record import PageRecord
 from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES
 from tests.unit.stage import CRAWL, SITE, Stage, answer, outcomes
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
 
 PAGE = Response(
     status=200,

@@ -6,28 +6,23 @@ import asyncio
 import time
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.crawl_settings import Bodies
-from orbweaver.model.http_exchange import Failure
+from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.settings import Settings
 from orbweaver.politeness.host_schedule import Host
 from orbweaver.politeness.pacer import Pacer, Turn
-from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules
+from orbweaver.politeness.robots_rules import UNDECIDED, AgentRules, RobotsRule
 from orbweaver.worker.fetch_pack import HELD_MS, JUDGED_AT_ONCE, TROUBLE_MS
 from orbweaver.worker.pack_context import PackContext
 from tests.memory import World
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, Stage, answer, fail_on, hand_over, html
 from tests.unit.worker.test_fetch_pack import OTHER, POLITE, A, targets, visit
-
-if TYPE_CHECKING:
-    from orbweaver.model.http_exchange import Request, Response
-    from orbweaver.politeness.robots_rules import RobotsRule
 
 OBEDIENT = replace(POLITE, obey_robots=True)
 

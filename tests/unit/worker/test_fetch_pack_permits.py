@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from orbweaver.budget.reservation import Reservations
 from orbweaver.frontier.pack_result import PackResult
 from orbweaver.model.errors import Transient
+from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.slices import SLICE_URLS
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.worker.pack_context import PackContext
 from tests.unit.stage import CRAWL, ROOT, SITE, Stage, hand_over, html
 from tests.unit.worker.test_fetch_pack import targets
-
-if TYPE_CHECKING:
-    from orbweaver.budget.reservation import Reservations
-    from orbweaver.model.http_exchange import Failure, Request, Response
 
 PAIRED = replace(CRAWL, concurrency=2, bytes_max=10**9)
 SITEMAP = Target(url=f"{SITE}/sitemap.xml", depth=1, kind=TargetKind.SITEMAP)

@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.model.backoff import ATTEMPTS_MAX
-from orbweaver.model.http_exchange import Failure, Response
+from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.parsing.text_digest import REPEATS_MAX
 from orbweaver.politeness.host_health import HostHealth
 from orbweaver.politeness.host_schedule import DOWN_S, FAILURES_MAX, PROBE_MS, ROUNDS_MAX
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, outcomes
 from tests.unit.worker.test_fetch_pack import POLITE, A, targets, visit
-
-if TYPE_CHECKING:
-    from orbweaver.model.http_exchange import Request
 
 SILENT = Failure(reason=Reason.CONNECT, detail="refused")
 CHALLENGE = answer(403, b"", cf_mitigated="challenge")

@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.frontier.claims import AlreadyCommitted, Closed, Committed, OverBudget
+from orbweaver.frontier.claims import AlreadyCommitted, Closed, CommitResult, Committed, OverBudget
 from orbweaver.frontier.journal import Ledger
-from orbweaver.model.crawl import LimitPart, Settlement
+from orbweaver.model.crawl import Crawl, LimitPart, Settlement
 from orbweaver.model.errors import Permanent, Transient
 from orbweaver.worker import group_commit
 from orbweaver.worker.call_batching import CallBatcher
 from orbweaver.worker.group_commit import Commits
 from tests.memory import MemoryPacks, Moment, World
 from tests.unit.stage import CRAWL
-
-if TYPE_CHECKING:
-    from orbweaver.frontier.claims import CommitResult
-    from orbweaver.model.crawl import Crawl
 
 COUNTS = {"claimed": 1, "fetched": 1}
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,8 @@ from orbweaver.frontier.claims import ClaimStates
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.known_claims import KnownClaims, decode
 from orbweaver.frontier.late_links import place_at
-from orbweaver.frontier.messages import child_id
+from orbweaver.frontier.messages import Pack, child_id
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import NOTHING, Permanent, Transient
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
@@ -31,15 +33,8 @@ from tests.memory import (
     Moment,
     World,
 )
-from tests.memory.world import Claim
+from tests.memory.world import Claim, Gate
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, noting, pack_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from orbweaver.frontier.messages import Pack
-    from orbweaver.model.crawl import Crawl
-    from tests.memory.world import Gate
 
 POLITE = replace(CRAWL, delay_ms=1_000)
 SETTINGS = Settings.of(claims_travel="yes")

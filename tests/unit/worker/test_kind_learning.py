@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,10 +16,8 @@ from orbweaver.model.target import Target
 from orbweaver.worker import kind_learning
 from orbweaver.worker.kind_learning import LOOKS_MAX, SHARED_FIRST, KindLearning
 from tests.memory import MemoryCrawls, MemoryFiles, Moment, World
+from tests.memory.world import Gate
 from tests.unit.stage import CRAWL, SITE, noting
-
-if TYPE_CHECKING:
-    from tests.memory.world import Gate
 
 ORDERED = replace(CRAWL, pages_max=500)
 FOLDER = f"claimed/{ORDERED.id}/kinds/"

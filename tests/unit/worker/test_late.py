@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier import late_links
+from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.late_links import LANE
 from orbweaver.frontier.messages import Pack, child_id, decode, encode
 from orbweaver.model.crawl import Crawl, State, Stop
@@ -33,11 +34,6 @@ from tests.unit.stage import (
     pack_of,
     survives,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from orbweaver.frontier.journal import Journal
 
 HOME = f"{SITE}/wiki/Home_of_all"
 WORDS = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay")

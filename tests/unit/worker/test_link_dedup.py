@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from orbweaver.frontier import admission
 from orbweaver.frontier.backlog import WaitingPack
-from orbweaver.frontier.messages import child_id
+from orbweaver.frontier.messages import Pack, child_id
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.errors import NOTHING, Transient
 from orbweaver.model.page_record import shard_of
 from orbweaver.model.settings import Settings
@@ -21,11 +22,6 @@ from orbweaver.worker.seen_store import ASKED_MIN
 from tests.memory import MemoryFrontier, Moment
 from tests.memory.world import Claim
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, noting, pack_of, urls_of
-
-if TYPE_CHECKING:
-    from orbweaver.frontier.messages import Pack
-    from orbweaver.model.crawl import Crawl
-
 
 OTHER = "https://other.example"
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.frontier.journal import Journal, Ledger
-from orbweaver.frontier.messages import Pack, child_id
+from orbweaver.frontier.messages import Pack, SeedsMessage, child_id
 from orbweaver.model.crawl import default_crawl
+from orbweaver.model.http_exchange import Request
 from orbweaver.model.settings import STRIKES_MAX
 from orbweaver.politeness.host_schedule import Host
 from orbweaver.worker.pack import REQUEUES_MAX
 from orbweaver.worker.seen_store import CRAWLS_MAX
+from tests.memory import Moment
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
@@ -30,12 +31,6 @@ from tests.unit.stage import (
     urls_of,
 )
 from tests.unit.worker.test_pack import SEEDS, A, B
-
-if TYPE_CHECKING:
-    from orbweaver.frontier.messages import SeedsMessage
-    from orbweaver.model.http_exchange import Request
-    from tests.memory import Moment
-
 
 # --- failed packs -----------------------------------------------------------------------------
 

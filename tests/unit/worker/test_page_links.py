@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.exporting.chunk import link_block, redirect_rows
 from orbweaver.frontier.erase_rule import with_erased
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies
 from orbweaver.model.http_exchange import Response
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.settings import Settings
 from tests.unit.mapped import MAP, NAMED, crawl, urlset
 from tests.unit.stage import CRAWL, SITE, Stage, answer
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
 
 LINKS = replace(CRAWL, links=True)
 BODY = (

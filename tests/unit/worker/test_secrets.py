@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,11 +12,9 @@ from orbweaver.control.crawl_control import UnknownCrawl
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.spec_checks import crawl_of
 from orbweaver.frontier.messages import encode, seeds_of
+from tests.memory import World
 from tests.unit.control_stage import Stage as ControlStage
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, outcomes, pack_of
-
-if TYPE_CHECKING:
-    from tests.memory import World
 
 USER, PASSWORD, TOKEN = "somebody", "hunter2", "s3cr3t"
 SECRET = f"https://{USER}:{PASSWORD}@example.com"

@@ -7,12 +7,13 @@ import gzip
 import json
 import logging
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from orbweaver.frontier.messages import child_id
 from orbweaver.model.auth import OriginAuth, PageCheck
+from orbweaver.model.crawl import Crawl
 from orbweaver.worker.session_state import (
     ERRORS_MAX,
     LOGINS_MAX,
@@ -32,9 +33,6 @@ from tests.unit.worker.login_site import (
     LoginSite,
     OpenIdSite,
 )
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
 
 PAGES = 40
 # A site that hides its pages: without a session, they do not exist.

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import signal
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from orbweaver.app import container as app_container
 from orbweaver.frontier.messages import Pack, decode
+from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.settings import Settings
 from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import ManualClock, Moment, World
 from tests.unit.containers import FakeMessages, ports_over
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, outcomes
-
-if TYPE_CHECKING:
-    from orbweaver.model.http_exchange import Failure, Request, Response
 
 POLITE = replace(CRAWL, delay_ms=1_000)
 A, B, C = (f"{SITE}/{name}" for name in "abc")

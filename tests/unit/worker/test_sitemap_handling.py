@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -29,9 +29,6 @@ from tests.unit.mapped import (
     urlset,
 )
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 async def test_sitemap_named_by_robots_is_fetched() -> None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.frontier.messages import seeds_of
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.settings import Settings
 from tests.unit.stage import CRAWL, NOW_MS, SITE, SmallWeb, Stage, html
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from orbweaver.model.http_exchange import Failure, Request, Response
 
 GOOD = "https://good.example"
 GOOD_PAGES = {f"{GOOD}/", *(f"{GOOD}/{place}" for place in range(8))}
