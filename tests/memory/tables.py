@@ -67,42 +67,55 @@ class MemoryPacks(Gated):
             standing = self._world.ledgers.get(ledger.pack)
             if standing is not None:
                 return AlreadyCommitted(ledger=standing)
-            number = shard_of(ledger.pack, crawl.shards)
-            shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
-            if shard.closed:
-                return Closed()
-            left = crawl.shard_quota(number) - spent(shard.counts)
-            if (wanted := counts.get("claimed", 0)) and wanted > left:
-                return OverBudget(left=max(0, left))
-            shard.counts = dict(Counter(shard.counts) + Counter(dict(counts)))
-            shard.commits += 1
+            if (refused := self.refused(crawl, ledger, counts)) is not None:
+                return refused
             for each in settled:
                 settle(self._world, crawl, each)
-            self._world.ledgers[ledger.pack] = ledger
-            self._world.commits.append((crawl.id, ledger, counts))
+            self.count(crawl, [(ledger, counts)])
+            self.record(crawl, [(ledger, counts)])
             return Committed()
 
         return await self._do("packs.commit", transact)
 
     async def commit_together(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> bool:
         def transact() -> bool:
-            number = shard_of(commits[0][0].pack, crawl.shards)
-            shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
             total: Counter[str] = Counter()
             for _, counts in commits:
                 total.update(counts)
-            left = crawl.shard_quota(number) - spent(shard.counts)
             done = any(ledger.pack in self._world.ledgers for ledger, _ in commits)
-            if done or shard.closed or total["claimed"] > max(0, left):
+            if done or self.refused(crawl, commits[0][0], total) is not None:
                 return False
-            shard.counts = dict(Counter(shard.counts) + total)
-            shard.commits += 1
-            for ledger, counts in commits:
-                self._world.ledgers[ledger.pack] = ledger
-                self._world.commits.append((crawl.id, ledger, counts))
+            self.count(crawl, commits)
+            self.record(crawl, commits)
             return True
 
         return await self._do("packs.commit", transact)
+
+    def refused(self, crawl: Crawl, ledger: Ledger, counts: Counts) -> Closed | OverBudget | None:
+        """Return why the counters of a commit's shard refuse these counts."""
+        shard = self._shard(crawl, ledger)
+        if shard.closed:
+            return Closed()
+        left = crawl.shard_quota(shard_of(ledger.pack, crawl.shards)) - spent(shard.counts)
+        wanted = counts.get("claimed", 0)
+        return OverBudget(left=max(0, left)) if wanted and wanted > left else None
+
+    def count(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> None:
+        """Add the counts of commits to their shard."""
+        shard = self._shard(crawl, commits[0][0])
+        for _, counts in commits:
+            shard.counts = dict(Counter(shard.counts) + Counter(dict(counts)))
+        shard.commits += 1
+
+    def record(self, crawl: Crawl, commits: Sequence[tuple[Ledger, Counts]]) -> None:
+        """Store the ledgers of commits."""
+        for ledger, counts in commits:
+            self._world.ledgers[ledger.pack] = ledger
+            self._world.commits.append((crawl.id, ledger, counts))
+
+    def _shard(self, crawl: Crawl, ledger: Ledger) -> ShardItem:
+        number = shard_of(ledger.pack, crawl.shards)
+        return self._world.shards.setdefault((crawl.id, number), ShardItem())
 
     async def add_strike(self, pack_id: str) -> int:
         def add() -> int:
@@ -170,12 +183,7 @@ class MemoryCrawls(Gated):
     async def list(self) -> tuple[Crawl, ...]:
         return await self._do(
             "crawls.list",
-            lambda: tuple(
-                sorted(
-                    self._world.listed(),
-                    key=lambda crawl: -crawl.started_at_ms,
-                )
-            ),
+            lambda: tuple(sorted(self._world.listed(), key=lambda crawl: -crawl.started_at_ms)),
         )
 
     async def newer(self) -> tuple[UnreadableCrawl, ...]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from orbweaver.frontier.late_links import LANE, NOTHING_NEW, band_at
 from orbweaver.frontier.messages import Loose, Malformed, Pack
 from orbweaver.model.crawl import DEFAULT_CRAWL, UNSPENT, State, Stop
 from orbweaver.model.outcome import Outcome, Reason, Refusal
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.settings import STRIKES_MAX
+from tests.memory import World
 from tests.simulation.budgets import check_budgets, cut
 from tests.simulation.check_backlog import check_backlog, check_sendings, targets_of
 from tests.simulation.check_bodies import check_bodies
@@ -22,6 +24,7 @@ from tests.simulation.check_hosts import check_hosts
 from tests.simulation.check_steering import check_steering
 from tests.simulation.check_web import Violation, check_web
 from tests.simulation.clock import ERROR_MS_MAX
+from tests.simulation.cloud import Cloud
 from tests.simulation.erasing import check_erased
 from tests.simulation.going_on import check_sequels
 from tests.simulation.meaning import EDIT, Meaning
@@ -29,19 +32,10 @@ from tests.simulation.oracle import expected as expected_walk
 from tests.simulation.oracle import limit, walked
 from tests.simulation.retrying import check_retries, disturbed
 from tests.simulation.ruling import check_rules, count_unrecorded
-from tests.simulation.scenario import NEWER
+from tests.simulation.scenario import NEWER, CrawlPlan, Scenario
 from tests.simulation.sites import shifting
 from tests.simulation.sqs import decoded
-from tests.simulation.web import split
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from orbweaver.model.page_record import PageRecord
-    from tests.memory import World
-    from tests.simulation.cloud import Cloud
-    from tests.simulation.scenario import CrawlPlan, Scenario
-    from tests.simulation.web import SimWeb
+from tests.simulation.web import SimWeb, split
 
 # Outcome reasons of URLs that are never requested.
 FORBIDDEN = (Reason.ROBOTS, Reason.CONTENT_TYPE, Reason.SCOPE, Reason.DEPTH)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from orbweaver.frontier.backlog import WaitingPack
 from orbweaver.frontier.late_links import LANE
 from orbweaver.frontier.messages import Pack
-from orbweaver.model.crawl import State, Stop
+from orbweaver.model.crawl import Crawl, State, Stop
+from orbweaver.model.target import Target
 from orbweaver.worker.apply_journal import LATE_WAITS_S
+from tests.memory import World
 from tests.simulation.check_web import Violation
+from tests.simulation.scenario import Scenario
 from tests.simulation.sqs import decoded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from orbweaver.frontier.backlog import WaitingPack
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.target import Target
-    from tests.memory import World
-    from tests.simulation.scenario import Scenario
 
 
 def check_backlog(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier import warc
 from orbweaver.frontier.link_table import read_links
 from orbweaver.model.outcome import Outcome, Reason
+from orbweaver.model.page_record import PageRecord
+from tests.memory import World
 from tests.simulation.check_web import Violation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from orbweaver.model.page_record import PageRecord
-    from tests.memory import World
 
 
 def check_bodies(world: World) -> Iterator[Violation]:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.outcome import Outcome
 from orbweaver.model.url import host_of
+from tests.memory import World
 from tests.simulation.check_web import Violation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tests.memory import World
 
 
 def check_hosts(world: World, totals: Mapping[str, Counter[str]]) -> Iterator[Violation]:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from orbweaver.control.crawl_control import CLOSE_S
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.settings import Settings
 from orbweaver.rendering.task import RenderLimits
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
+from tests.memory import World
 from tests.simulation.check_web import ROBOTS, Violation
+from tests.simulation.cloud import Cloud
 from tests.simulation.faults import Faults
 from tests.simulation.rendering import DATA
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.memory import World
-    from tests.simulation.cloud import Cloud
-    from tests.simulation.scenario import Scenario
-    from tests.simulation.web import SimWeb
+from tests.simulation.scenario import Scenario
+from tests.simulation.web import SimWeb
 
 # Longer than the cache age, by several table latencies between read and request.
 LOOKS = 4

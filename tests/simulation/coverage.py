@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.known_claims import PREFIX
 from orbweaver.frontier.late_links import LANE
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.outcome import Reason, Refusal
+from tests.memory import World
 from tests.simulation.exports import day_asked
 from tests.simulation.meaning import edited
-
-if TYPE_CHECKING:
-    from tests.memory import World
-    from tests.simulation.scenario import CrawlPlan, Scenario
-    from tests.simulation.web import SimWeb
+from tests.simulation.scenario import CrawlPlan, Scenario
+from tests.simulation.web import SimWeb
 
 LONG_S = 86_400.0
 

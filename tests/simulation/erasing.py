@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 from orbweaver.control.crawl_control import CLOSE_S
 from orbweaver.erasure.erasure import Forgetter
@@ -13,19 +13,13 @@ from orbweaver.erasure.ports import Stores
 from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.formats import erased
 from orbweaver.frontier.body_file import PREFIX
-from tests.memory import MemoryDeadLetters, MemoryEvents, MemoryFiles, MemoryTraces
+from tests.memory import MemoryDeadLetters, MemoryEvents, MemoryFiles, MemoryTraces, World
 from tests.memory.world import open_gate
 from tests.simulation.check_web import Violation
+from tests.simulation.cloud import Cloud
 from tests.simulation.scenario import ExporterPlan, Scenario, scenario
 from tests.simulation.tables import SimPages
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.memory import World
-    from tests.simulation.cloud import Cloud
-    from tests.simulation.web import SimWeb
-
+from tests.simulation.web import SimWeb
 
 # A worker stores the records of a journal in less time, unless it dies.
 DEAD_S, WAITS_MAX = 40.0, 50

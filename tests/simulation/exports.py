@@ -14,22 +14,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.exporting.chunk import page_row
 from orbweaver.model.columns import PAGES
+from orbweaver.model.page_record import PageRecord
+from tests.memory import World
 from tests.simulation.tables import line_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from orbweaver.model.page_record import PageRecord
-    from tests.memory import World
-    from tests.simulation.trace import Trace
+from tests.simulation.trace import Trace
 
 Records = dict[tuple[str, str], "PageRecord"]
 # With hourly exports, the previous day is exported too until this time of the morning.

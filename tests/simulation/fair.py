@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.backlog import Lease, waiting_of, with_place
 from orbweaver.frontier.journal import OutgoingPack
@@ -27,9 +27,6 @@ from tests.simulation.sites import SimPage, Site
 from tests.simulation.sqs import Message, Sqs
 from tests.simulation.trace import Trace
 from tests.simulation.web import SimWeb
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 PACK_URLS = 25
 # Approximate start of the small crawl. By then the big one is at full speed.

@@ -10,18 +10,13 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tests.simulation.mutant import Mutant
 from tests.simulation.run import play
-from tests.simulation.scenario import scenario
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from tests.simulation.mutant import Mutant
-    from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Scenario, scenario
 
 SEEDS_MAX = 400
 # More than twice the steps of any of 300 seeds. An endless mutant is detected earlier.

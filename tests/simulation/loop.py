@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from typing import TYPE_CHECKING, Any, ParamSpec
-
-if TYPE_CHECKING:
-    import selectors
-    from collections.abc import Callable, Coroutine
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec
 
 
 class Stuck(Exception):

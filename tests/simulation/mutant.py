@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.simulation.scenario import PATIENT_S
+from tests.simulation.scenario import PATIENT_S, Scenario
 from tests.simulation.sqs import decoded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.simulation.scenario import Scenario
 
 
 def anywhere(_plan: Scenario) -> bool:

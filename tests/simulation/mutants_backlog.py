@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.frontier import backlog as values
 from orbweaver.frontier.journal import Ledger, outbox
@@ -15,9 +15,7 @@ from orbweaver.worker.pack import Delivery
 from tests.memory.backlog import MemoryBacklog
 from tests.simulation.mutant import cancelled, mutants
 from tests.simulation.mutants_budgets import limiting
-
-if TYPE_CHECKING:
-    from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Scenario
 
 SUCCESSION = succession.Succession
 
@@ -161,8 +159,7 @@ MUTANTS = (
         where=polite,
     )
     + mutants(
-        ("a backlog outlives its crawl", APPLIER, "_give_up", _nothing),
-        where=polite_and_cancelled,
+        ("a backlog outlives its crawl", APPLIER, "_give_up", _nothing), where=polite_and_cancelled
     )
     + mutants(
         ("a waiting URL counted again", succession, "waiting_of", _uncounted),

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.frontier import body_file
 from orbweaver.model.errors import Transient
 from orbweaver.worker import body_writer
 from tests.simulation.mutant import mutants
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 _WHOLE_PUT = body_writer.BodyWriter.__dict__["put"]
 _WHOLE_ADD = body_file.Segment.__dict__["_append"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.budget import reservation
 from orbweaver.budget.budget_rules import BudgetSpent, TryLater, next_step, settlements
@@ -14,11 +15,7 @@ from orbweaver.worker import apply_journal
 from tests.memory import budgets, tables
 from tests.memory.budgets import settle
 from tests.simulation.mutant import mutants
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Scenario
 
 
 def limiting(*names: str) -> Any:

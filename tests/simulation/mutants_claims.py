@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier import known_claims
 from orbweaver.worker import host_claims
 from tests.simulation.mutant import mutants
-
-if TYPE_CHECKING:
-    from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Scenario
 
 
 def handing_on(plan: Scenario) -> bool:

@@ -10,16 +10,14 @@ import itertools
 import json
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.exporting import finalizer, run_state, runs, unit_worker
 from orbweaver.exporting.manifest import encode_manifest
 from orbweaver.model import page_record
 from tests.simulation import tables
 from tests.simulation.mutant import mutants
-
-if TYPE_CHECKING:
-    from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Scenario
 
 WORKER, FINALIZER, REPAIRER = unit_worker.UnitWorker, finalizer.Finalizer, finalizer.Repairer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.frontier import journal as values
 from orbweaver.frontier.kind_learner import KindLearner
@@ -13,9 +13,7 @@ from orbweaver.worker.apply_journal import JournalApplier
 from orbweaver.worker.late_packs import LatePacks
 from tests.memory.backlog import MemoryBacklog
 from tests.simulation.mutant import mutants
-
-if TYPE_CHECKING:
-    from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Scenario
 
 
 def ordered(plan: Scenario) -> bool:

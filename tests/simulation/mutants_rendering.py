@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.model.crawl_settings import RenderMode
 from orbweaver.worker import render_lane
@@ -11,9 +11,7 @@ from orbweaver.worker.page_rendering import PageLoader
 from orbweaver.worker.render_lane import RenderLane
 from orbweaver.worker.rendering_choice import RenderChoice
 from tests.simulation.mutant import mutants
-
-if TYPE_CHECKING:
-    from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Scenario
 
 
 def rendering(plan: Scenario) -> bool:

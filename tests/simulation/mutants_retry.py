@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.frontier.admission import admit_again
 from orbweaver.model.target import Target
 from orbweaver.worker import seeding
 from tests.simulation.mutant import mutants
 from tests.simulation.retrying import RETRY
-
-if TYPE_CHECKING:
-    from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Scenario
 
 
 def _retried(plan: Scenario) -> bool:

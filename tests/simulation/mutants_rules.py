@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.frontier import admission, journal, messages
 from orbweaver.model import crawl as crawls
@@ -11,9 +11,7 @@ from orbweaver.model import target, url_rules
 from orbweaver.worker import apply_journal, fetch_pack, pack_context, response_handling
 from tests.simulation.meaning import edited
 from tests.simulation.mutant import mutants
-
-if TYPE_CHECKING:
-    from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Scenario
 
 
 def _ruled(plan: Scenario) -> bool:

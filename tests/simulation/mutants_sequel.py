@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.resumption import resumed
 from orbweaver.model import crawl as crawls
 from orbweaver.worker import apply_journal, earlier_runs
 from tests.simulation import going_on
 from tests.simulation.mutant import mutants
-
-if TYPE_CHECKING:
-    from orbweaver.frontier.journal import Journal, Ledger
-    from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Scenario
 
 
 def _gone_on(plan: Scenario) -> bool:

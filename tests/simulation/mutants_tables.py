@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from orbweaver.frontier.claims import (
     AlreadyCommitted,
@@ -13,17 +14,12 @@ from orbweaver.frontier.claims import (
     OverBudget,
     Recalled,
 )
-from orbweaver.model.crawl import spent
-from orbweaver.model.page_record import page_key, shard_of
+from orbweaver.frontier.journal import Ledger
+from orbweaver.model.page_record import page_key
 from tests.memory import claims, pages, tables
 from tests.memory.budgets import settle
 from tests.memory.world import Claim, ShardItem
 from tests.simulation.mutant import cancelled, forced_in_bounds, mutants
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from orbweaver.frontier.journal import Ledger
 
 # --- claims -----------------------------------------------------------------------------------
 
@@ -95,34 +91,16 @@ async def _counter_outside(
         standing = self._world.ledgers.get(ledger.pack)
         if standing is not None:
             return AlreadyCommitted(ledger=standing)
-        refused = _refusal(self, crawl, ledger, counts)
+        refused = self.refused(crawl, ledger, counts)
         if refused is None:
-            self._world.ledgers[ledger.pack] = ledger
-            self._world.commits.append((crawl.id, ledger, counts))
+            self.record(crawl, [(ledger, counts)])
         return refused
 
     def add() -> Any:
-        _add(self, crawl, ledger, counts)
+        self.count(crawl, [(ledger, counts)])
         return Committed()
 
     return await self._do("packs.ledger", put) or await self._do("packs.count", add)
-
-
-def _refusal(self: Any, crawl: Any, ledger: Ledger, counts: Any) -> Any:
-    shard = _shard_item(self, crawl, ledger)
-    if shard.closed:
-        return Closed()
-    quota = crawl.shard_quota(shard_of(ledger.pack, crawl.shards))
-    left = quota - spent(shard.counts)
-    wanted = counts.get("claimed", 0)
-    return OverBudget(left=max(0, left)) if wanted and wanted > left else None
-
-
-def _add(self: Any, crawl: Any, ledger: Ledger, counts: Any) -> None:
-    shard = _shard_item(self, crawl, ledger)
-    for key, number in counts.items():
-        shard.counts[key] = shard.counts.get(key, 0) + number
-    shard.commits += 1
 
 
 def _commit_without(*, ledger_check: bool = True, budget: bool = True) -> Callable[..., Any]:
@@ -133,14 +111,13 @@ def _commit_without(*, ledger_check: bool = True, budget: bool = True) -> Callab
             standing = self._world.ledgers.get(ledger.pack)
             if ledger_check and standing is not None:
                 return AlreadyCommitted(ledger=standing)
-            refused = _refusal(self, crawl, ledger, counts)
+            refused = self.refused(crawl, ledger, counts)
             if refused is not None and (budget or isinstance(refused, Closed)):
                 return refused
-            _add(self, crawl, ledger, counts)
             for each in settled:
                 settle(self._world, crawl, each)
-            self._world.ledgers[ledger.pack] = ledger
-            self._world.commits.append((crawl.id, ledger, counts))
+            self.count(crawl, [(ledger, counts)])
+            self.record(crawl, [(ledger, counts)])
             return Committed()
 
         return await self._do("packs.commit", transact)
@@ -148,17 +125,11 @@ def _commit_without(*, ledger_check: bool = True, budget: bool = True) -> Callab
     return commit
 
 
-def _shard_item(self: Any, crawl: Any, ledger: Ledger) -> ShardItem:
-    number = shard_of(ledger.pack, crawl.shards)
-    item: ShardItem = self._world.shards.setdefault((crawl.id, number), ShardItem())
-    return item
-
-
 async def _budget_looked_up_before(
     self: Any, crawl: Any, ledger: Ledger, counts: Any, settled: Any = ()
 ) -> Any:
     """Read the budget, then commit without its condition."""
-    refused = await self._do("packs.look", lambda: _refusal(self, crawl, ledger, counts))
+    refused = await self._do("packs.look", lambda: self.refused(crawl, ledger, counts))
     if isinstance(refused, OverBudget) and ledger.pack not in self._world.ledgers:
         return refused
     return await _commit_without(budget=False)(self, crawl, ledger, counts, settled)
@@ -253,8 +224,7 @@ MUTANTS = mutants(
     ("record filed by the day it is stored", pages.MemoryPages, "store", _store_by_today),
 )
 MUTANTS += mutants(
-    ("what a claim replaced forgotten", claims, "_former", _nothing_before),
-    where=forced_in_bounds,
+    ("what a claim replaced forgotten", claims, "_former", _nothing_before), where=forced_in_bounds
 )
 MUTANTS += mutants(
     ("what is left at the close not counted", tables.MemoryCrawls, "seal", _seal_without_rest),

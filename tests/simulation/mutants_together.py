@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from orbweaver.model.crawl import spent
-from orbweaver.model.page_record import shard_of
+from orbweaver.frontier.claims import Closed
 from orbweaver.worker import group_commit, link_dedup
 from tests.memory import tables
-from tests.memory.world import ShardItem
 from tests.simulation.mutant import mutants
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _together(
@@ -23,21 +19,16 @@ def _together(
 
     async def commit_together(self: Any, crawl: Any, commits: Any) -> bool:
         def transact() -> bool:
-            number = shard_of(commits[0][0].pack, crawl.shards)
-            shard = self._world.shards.setdefault((crawl.id, number), ShardItem())
+            counted = commits if every else commits[:1]
             total: Counter[str] = Counter()
-            for _, counts in commits if every else commits[:1]:
+            for _, counts in counted:
                 total.update(counts)
-            left = crawl.shard_quota(number) - spent(shard.counts)
             standing = any(ledger.pack in self._world.ledgers for ledger, _ in commits)
-            over = total["claimed"] > max(0, left)
-            if (ledgers and standing) or shard.closed or (budget and over):
+            refused = self.refused(crawl, commits[0][0], total)
+            if (ledgers and standing) or (budget and refused) or isinstance(refused, Closed):
                 return False
-            shard.counts = dict(Counter(shard.counts) + total)
-            shard.commits += 1
-            for ledger, counts in commits:
-                self._world.ledgers[ledger.pack] = ledger
-                self._world.commits.append((crawl.id, ledger, counts))
+            self.count(crawl, counted)
+            self.record(crawl, commits)
             return True
 
         return bool(await self._do("packs.commit", transact))

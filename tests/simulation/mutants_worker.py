@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.frontier import envelope, messages
 from orbweaver.frontier import journal as journals
@@ -15,9 +15,7 @@ from orbweaver.worker import apply_journal, batch, shutdown
 from orbweaver.worker import pack as worker_pack
 from tests.simulation import cloud
 from tests.simulation.mutant import mutants, poisoned
-
-if TYPE_CHECKING:
-    from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Scenario
 
 
 async def _send_before_commit(

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from orbweaver.frontier.kind_scores import is_ordered
 from orbweaver.model.crawl import DAY_S, UNSPENT, Crawl
 from orbweaver.model.crawl_settings import WEEK_S
+from tests.memory import World
 from tests.simulation.clock import ERROR_MS_MAX
 from tests.simulation.meaning import Meaning
-from tests.simulation.web import walk
+from tests.simulation.scenario import CrawlPlan
+from tests.simulation.web import SimWeb, Walk, walk
 
 # Deeper than any finite site.
 DEPTH_MAX = 100
-
-if TYPE_CHECKING:
-    from tests.memory import World
-    from tests.simulation.scenario import CrawlPlan
-    from tests.simulation.web import SimWeb, Walk
 
 
 def expected(
@@ -56,11 +51,7 @@ def expected(
 
 
 def _walk(
-    web: SimWeb,
-    crawl: Crawl,
-    meaning: Meaning,
-    most: int,
-    held: frozenset[str] = frozenset(),
+    web: SimWeb, crawl: Crawl, meaning: Meaning, most: int, held: frozenset[str] = frozenset()
 ) -> Walk | None:
     """Walk the web; None if the order of work decides a page's depth.
 

@@ -62,7 +62,7 @@ async def retry(cloud: Cloud, person: WorkerProcess, crawl_id: str) -> None:
             hosts=MemoryHosts(cloud.world, person.gate),
             clock=person.clock,
             settings=Settings(),
-        ),
+        )
     )
     runs, others = await asyncio.gather(control.retry(crawl_id), control.retry(crawl_id))
     cloud.trace.note(f"{cloud.now_s:.6f} retry {[run.id for run in (*runs, *others)]}")

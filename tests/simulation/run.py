@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.control.crawl_control import CLOSE_S
 from orbweaver.frontier.messages import Close, Loose, encode, seeds_of
@@ -19,14 +19,12 @@ from tests.simulation.coverage import kinds
 from tests.simulation.erasing import erase
 from tests.simulation.going_on import going_on
 from tests.simulation.meaning import EDIT, edited
+from tests.simulation.process import WorkerProcess
 from tests.simulation.retrying import retry
 from tests.simulation.ruling import edit
 from tests.simulation.scenario import DAY_S, HOUR_S, CrawlPlan, Scenario, scenario
 from tests.simulation.trace import STEPS_MAX, Endless, Trace
 from tests.simulation.web import SimWeb
-
-if TYPE_CHECKING:
-    from tests.simulation.process import WorkerProcess
 
 # Virtual time that suffices after faults have stopped.
 CALM_S = 4 * DAY_S

@@ -5,13 +5,15 @@ Later options use separate random generators, so that they do not change the res
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orbweaver.model.crawl_settings import WEEK_S, RenderMode
 from orbweaver.model.settings import Settings
+from orbweaver.model.url_rules import UrlRule
 from tests.simulation.budgets import limited
 from tests.simulation.cloud import MIDNIGHT_MS
 from tests.simulation.exports import day_asked
@@ -21,11 +23,6 @@ from tests.simulation.rendering import scripted
 from tests.simulation.retrying import retried
 from tests.simulation.ruling import ruled
 from tests.simulation.sites import Site, build
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from orbweaver.model.url_rules import UrlRule
 
 UNBOUNDED = 100_000
 HOUR_S = 3_600.0

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from random import Random
 
 from orbweaver.model.outcome import Reason
-
-if TYPE_CHECKING:
-    from random import Random
 
 ROBOTS = "User-agent: *\nDisallow: /private/\n"
 SERVER_TROUBLE = (500, 502, 503, 429)

@@ -7,9 +7,9 @@ host is a tree of pages; most links are known long before they are requested.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from orbweaver.frontier.messages import seeds_of
 from orbweaver.model.crawl import Crawl, State, first_hosts, run_id
@@ -21,12 +21,7 @@ from tests.simulation.fair import Quiet
 from tests.simulation.faults import Faults
 from tests.simulation.scenario import Scenario
 from tests.simulation.sites import SimPage, Site
-from tests.simulation.web import SimWeb
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.simulation.web import Ask
+from tests.simulation.web import Ask, SimWeb
 
 LINKS = 8
 END_S_MAX = 3_600.0

@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from random import Random
+from typing import TypeVar
 
 from orbweaver.frontier.messages import Loose, Malformed, Pack, decode
-from tests.memory import MemoryQueue
+from tests.memory import MemoryQueue, World
+from tests.memory.world import Gate
+from tests.simulation.faults import Faults
 from tests.simulation.rendering import QUEUE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from random import Random
-
-    from tests.memory import World
-    from tests.memory.world import Gate
-    from tests.simulation.faults import Faults
-    from tests.simulation.trace import Trace
+from tests.simulation.trace import Trace
 
 T = TypeVar("T")
 RECEIVE_MAX = 5

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
+from orbweaver.exporting.file_store import ChunkWorkspace
+from orbweaver.exporting.formats import Block
 from orbweaver.exporting.formats.hashed_file import FinishedFile
+from orbweaver.model.columns import Table
 from orbweaver.model.errors import Transient
-from orbweaver.politeness.host_schedule import FAILURES_MAX, ROUNDS_MAX
-from tests.memory import MemoryFiles, MemoryHosts, MemoryOrders, MemoryPages
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from orbweaver.exporting.file_store import ChunkWorkspace
-    from orbweaver.exporting.formats import Block
-    from orbweaver.model.columns import Table
-    from orbweaver.model.page_record import PageRecord
-    from orbweaver.politeness.host_schedule import Host
-    from tests.memory import World
-    from tests.memory.world import Gate
-    from tests.simulation.web import SimWeb
+from orbweaver.model.page_record import PageRecord
+from orbweaver.politeness.host_schedule import FAILURES_MAX, ROUNDS_MAX, Host
+from tests.memory import MemoryFiles, MemoryHosts, MemoryOrders, MemoryPages, World
+from tests.memory.world import Gate
+from tests.simulation.web import SimWeb
 
 T = TypeVar("T")
 # Few, so that an exporter run has a countable number of steps.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.simulation.hunt import hunt, notes
+from tests.simulation.mutant import Mutant
 from tests.simulation.mutants import MUTANTS
-
-if TYPE_CHECKING:
-    from tests.simulation.mutant import Mutant
 
 pytestmark = [pytest.mark.simulation]
 

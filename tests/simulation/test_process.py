@@ -7,16 +7,14 @@ import gc
 from contextlib import suppress
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from tests.simulation import loop
+from tests.simulation.cloud import Cloud
 from tests.simulation.process import Process
 from tests.simulation.trace import Trace
-
-if TYPE_CHECKING:
-    from tests.simulation.cloud import Cloud
 
 pytestmark = pytest.mark.simulation
 

@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from orbweaver.model.backoff import TOO_MANY_REQUESTS
 from orbweaver.model.http_exchange import Failure, Request, Response
 from orbweaver.model.outcome import Reason
-from tests.simulation.sites import FLAPS_MAX, SILENCES_MAX, shifting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.simulation.clock import SimClock
-    from tests.simulation.meaning import Meaning
-    from tests.simulation.sites import SimPage, Site
+from tests.simulation.clock import SimClock
+from tests.simulation.meaning import Meaning
+from tests.simulation.sites import FLAPS_MAX, SILENCES_MAX, SimPage, Site, shifting
 
 SLOW_S = 10.0
 
