@@ -30,8 +30,7 @@ ROWS: list[dict[str, object]] = [
 
 
 @pytest.mark.parametrize(
-    "text",
-    [NETSCAPE, "\ufeff" + NETSCAPE, json.dumps(ROWS), json.dumps({"cookies": ROWS})],
+    "text", [NETSCAPE, "\ufeff" + NETSCAPE, json.dumps(ROWS), json.dumps({"cookies": ROWS})]
 )
 def test_cookies_of_the_host_are_read_from_both_formats(text: str) -> None:
     found = read_cookies(text, ORIGIN, NOW_MS)
