@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Self
 
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.budget.budget_rules import COUNTED
@@ -112,17 +113,30 @@ def kill_on(effect: str, moment: Moment) -> Gate:
     return gate
 
 
-def fail_on(effect: str, moment: Moment = Moment.BEFORE, times: int = 1) -> Gate:
-    """Return a gate that fails an effect a number of times, before it or after it."""
-    left = times
+def call_on(effect: str, act: Callable[[], object], moment: Moment = Moment.BEFORE) -> Gate:
+    """Return a gate that calls a function at an effect, before it or after it."""
 
     async def gate(passing: str, now: Moment) -> None:
-        nonlocal left
-        if (passing, now) == (effect, moment) and left:
-            left -= 1
-            raise Transient(effect)
+        if (passing, now) == (effect, moment):
+            act()
 
     return gate
+
+
+def fail_on(
+    effect: str,
+    moment: Moment = Moment.BEFORE,
+    times: int = 1,
+    error: Callable[[str], Exception] = Transient,
+) -> Gate:
+    """Return a gate that fails an effect a number of times, before it or after it."""
+    left = [error(effect)] * times
+
+    def fail() -> None:
+        if left:
+            raise left.pop()
+
+    return call_on(effect, fail, moment)
 
 
 def noting(effects: list[str]) -> Gate:
@@ -263,6 +277,18 @@ class Stage:
         failed = await self.worker.run(deliveries, self.clock.now_ms() + remaining_ms)
         return sorted(int(place) for place in failed)
 
+    def serve(self, pages: Mapping[str, Answer | list[Answer]]) -> Self:
+        """Set the answers of URLs, and of paths of SITE."""
+        for url, given in pages.items():
+            answers = given if isinstance(given, list) else [given]
+            self.web.put(SITE + url if url.startswith("/") else url, *answers)
+        return self
+
+    async def crawl(self, crawl: Crawl, *urls: str) -> None:
+        """Crawl from these URLs to the end; no delivery may fail."""
+        assert await self.deliver(self.begin(crawl, *urls)) == []
+        await self.drain()
+
     async def drain(self, rounds: int = 1_000) -> int:
         """Deliver each message when it is due, until the queue is empty. Return their number."""
         for delivered in range(rounds):
@@ -292,7 +318,7 @@ def control_of(stage: Stage) -> Control:
             hosts=stage.hosts,
             clock=stage.clock,
             settings=stage.settings,
-        ),
+        )
     )
 
 

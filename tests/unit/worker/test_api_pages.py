@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 from orbweaver.frontier.messages import encode, seeds_of
 from orbweaver.model.api_source import ApiSource, Paging, PagingBy
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.http_exchange import Request, Response
+from orbweaver.model.http_exchange import Response
 from orbweaver.model.item_rules import Field, ItemRule, ValueSource
-from tests.unit.stage import CRAWL, SITE, Stage, answer, html, kill_at, outcomes, survives
+from tests.unit.stage import CRAWL, SITE, Answer, Stage, answer, html, kill_at, outcomes, survives
 
 API = f"{SITE}/v1"
 RULE = ItemRule(
@@ -38,13 +39,15 @@ def page(*ids: int, status: int = 200, following: object = None, **headers: str)
     return answer(status, body, content_type="application/json", **headers)
 
 
-async def crawled(stage: Stage, crawl: Crawl, pages: dict[str, Response]) -> None:
-    for path, response in pages.items():
-        stage.web.put(f"{SITE}{path}", response)
+async def crawled(
+    crawl: Crawl, pages: Mapping[str, Answer | list[Answer]], stage: Stage | None = None
+) -> Stage:
+    stage = (stage or Stage()).serve(pages)
     stage.begin(crawl)
     for message in seeds_of(crawl.id, crawl.id, crawl.references, at_ms=0, planned=True):
         await stage.deliver(message)
     await stage.drain()
+    return stage
 
 
 def ids(stage: Stage) -> list[str]:
@@ -62,8 +65,7 @@ THREE = {
 
 
 async def test_pages_follow_each_other_and_links_are_pages() -> None:
-    stage = Stage()
-    await crawled(stage, crawl_of(), THREE)
+    stage = await crawled(crawl_of(), THREE)
     assert ids(stage) == ["1", "2", "3", "4"]
     assert outcomes(stage.world) == {f"{SITE}{path}": "fetched.ok" for path in THREE}
     by_url = {record.url: record for record in stage.world.pages.values()}
@@ -107,8 +109,8 @@ async def test_pages_follow_each_other_and_links_are_pages() -> None:
 async def test_end_of_paging_is_counted(
     pages: dict[str, Response], counts: dict[str, int], ended: dict[str, str]
 ) -> None:
-    stage, crawl = Stage(), crawl_of(links="")
-    await crawled(stage, crawl, pages)
+    crawl = crawl_of(links="")
+    stage = await crawled(crawl, pages)
     assert outcomes(stage.world) == {f"{API}{path}": end for path, end in ended.items()}
     total = (await stage.crawls.counters(crawl)).total
     assert {name: total.get(name, 0) for name in counts} == counts
@@ -116,8 +118,8 @@ async def test_end_of_paging_is_counted(
 
 
 async def test_limit_of_pages_ends_paging() -> None:
-    stage, crawl = Stage(), crawl_of(pages_max=2, links="")
-    await crawled(stage, crawl, THREE)
+    crawl = crawl_of(pages_max=2, links="")
+    stage = await crawled(crawl, THREE)
     assert ids(stage) == ["1", "2", "3"]
     assert (await stage.crawls.counters(crawl)).total["refused.api_pages"] == 1
 
@@ -133,37 +135,30 @@ async def test_limit_of_pages_ends_paging() -> None:
 async def test_pages_without_elements_are_requested_up_to_total(
     rules: tuple[ItemRule, ...], ended: dict[str, str]
 ) -> None:
-    stage, by_total = Stage(), Paging(by=PagingBy.PAGE, parameter="p", total="$.pages")
+    by_total = Paging(by=PagingBy.PAGE, parameter="p", total="$.pages")
     body = answer(200, b'{"pages": 2}', content_type="application/json")
     crawl = replace(crawl_of(by_total, links=""), items=rules)
-    await crawled(stage, crawl, {"/v1": body, "/v1?p=2": body})
+    stage = await crawled(crawl, {"/v1": body, "/v1?p=2": body})
     assert outcomes(stage.world) == {f"{API}{path}": end for path, end in ended.items()}
 
 
 async def test_redirected_page_is_page_of_api() -> None:
-    stage = Stage()
     moved = {"/v1": answer(301, location="/v1/"), "/v1/": page(1, following="b")}
-    await crawled(stage, crawl_of(links=""), {**moved, "/v1/?c=b": page(2)})
+    stage = await crawled(crawl_of(links=""), {**moved, "/v1/?c=b": page(2)})
     assert ids(stage) == ["1", "2"]
 
 
 async def test_nofollow_header_withdraws_links_only() -> None:
-    stage, crawl = Stage(), crawl_of()
-    await crawled(stage, crawl, {**THREE, "/v1": page(1, following="b", x_robots_tag="nofollow")})
+    stage = await crawled(
+        crawl_of(), {**THREE, "/v1": page(1, following="b", x_robots_tag="nofollow")}
+    )
     assert ids(stage) == ["1", "3", "4"]
     assert f"{SITE}/books/1" not in outcomes(stage.world)
 
 
 async def test_api_is_requested_without_condition_and_as_json() -> None:
-    stage = Stage()
-    asked: list[Request] = []
-
-    def note(request: Request) -> None:
-        asked.append(request)
-
-    stage.web.before = note
-    await crawled(stage, crawl_of(), THREE)
-    for request in asked:
+    stage = await crawled(crawl_of(), THREE)
+    for request in stage.web.requests:
         is_api = request.url.startswith(API)
         assert ("application/json" in request.accept) is is_api
 
@@ -177,7 +172,7 @@ async def test_post_pages_are_requests_with_body_and_own_records() -> None:
     crawl = replace(crawl_of(), seeds=(SEARCH,), apis=(api,), obey_robots=True)
     stage.web.put(f"{SITE}/robots.txt", answer(404))
     stage.web.put(API, page(1, following="b"), page(2, following=None))
-    await crawled(stage, crawl, {})
+    await crawled(crawl, {}, stage)
     asked = [one for one in stage.web.requests if one.url == API]
     assert [one.body for one in asked] == [b'{"q":"a"}', b'{"q":"a","c":"b"}']
     assert [dict(one.headers)["Content-Type"] for one in asked] == ["application/json"] * 2
@@ -187,9 +182,8 @@ async def test_post_pages_are_requests_with_body_and_own_records() -> None:
 
 
 async def test_post_seed_without_api_is_read_as_page() -> None:
-    stage = Stage()
     crawl = replace(CRAWL, seeds=(SEARCH,), seeds_planned=1)
-    await crawled(stage, crawl, {"/v1": html("/a#POST-json:{}", "/b"), "/a": html(), "/b": html()})
+    stage = await crawled(crawl, {"/v1": html("/a#POST-json:{}", "/b"), "/a": html(), "/b": html()})
     # A page's own link never becomes a POST, whatever its fragment is.
     bodies = {one.url.removeprefix(SITE): one.body for one in stage.web.requests}
     assert bodies == {"/v1": b'{"q":"a"}', "/a": None, "/b": None}
@@ -203,18 +197,16 @@ async def test_post_seed_without_api_is_read_as_page() -> None:
     ],
 )
 async def test_redirected_post_is_never_sent_elsewhere(status: int, ended: dict[str, str]) -> None:
-    stage = Stage()
     crawl = replace(CRAWL, seeds=(SEARCH,), seeds_planned=1)
     moved = answer(status, location="/b#POST-json:{}")
-    await crawled(stage, crawl, {"/v1": moved, "/b": html()})
+    stage = await crawled(crawl, {"/v1": moved, "/b": html()})
     assert outcomes(stage.world) == ended
     assert [one.body for one in stage.web.requests if one.url == f"{SITE}/b"] in ([], [None])
 
 
 async def test_retry_of_failed_page_requests_pages_after_it() -> None:
-    stage = Stage()
     retry = replace(crawl_of(links=""), seeds=(f"{API}?c=b",), seed_depths=(0,), retry_of="site-0")
-    await crawled(stage, retry, THREE)
+    stage = await crawled(retry, THREE)
     assert ids(stage) == ["3", "4"]
 
 

@@ -87,18 +87,22 @@ async def test_express_crawl_sends_by_express_queue() -> None:
     assert [mail.express for mail in stage.world.sent] == [True, True]
 
 
-async def test_empty_outbox_makes_no_write() -> None:
+@pytest.mark.parametrize(
+    ("journal", "expected"),
+    [
+        (EMPTY, ["pages.store", "packs.commit"]),
+        (
+            Journal(at_ms=NOW_MS, candidates=TARGETS[:1]),
+            ["frontier.claim", "packs.commit", "queue.send", "packs.sent"],
+        ),
+    ],
+    ids=["empty outbox", "seeds"],
+)
+async def test_absent_part_of_journal_makes_no_write(journal: Journal, expected: list[str]) -> None:
     effects: list[str] = []
     stage = stage_of(gate=noting(effects))
-    await stage.applier.apply(CRAWL, ROOT, EMPTY)
-    assert effects == ["pages.store", "packs.commit"]
-
-
-async def test_seed_journal_stores_no_records() -> None:
-    effects: list[str] = []
-    stage = stage_of(gate=noting(effects))
-    await stage.applier.apply(CRAWL, ROOT, Journal(at_ms=NOW_MS, candidates=TARGETS[:1]))
-    assert effects == ["frontier.claim", "packs.commit", "queue.send", "packs.sent"]
+    await stage.applier.apply(CRAWL, ROOT, journal)
+    assert effects == expected
 
 
 async def test_pack_is_sent_again_if_another_delivery_acquired_lease() -> None:

@@ -10,13 +10,7 @@ import pytest
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.worker.apply_journal import ANNOUNCE_WAITS_S, SEAL_TRIES, UNBALANCED_CRAWLS_MAX
 from tests.memory import Moment
-from tests.unit.stage import (
-    CRAWL,
-    NOW_MS,
-    Stage,
-    kill_on,
-    survives,
-)
+from tests.unit.stage import CRAWL, NOW_MS, Stage, kill_on, survives
 from tests.unit.worker.test_apply_journal import stage_of
 
 # --- finish -----------------------------------------------------------------------------------

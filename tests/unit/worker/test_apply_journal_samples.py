@@ -72,8 +72,7 @@ async def test_hosts_are_counted_without_metrics() -> None:
     crawl = replace(CRAWL, hosts_counted=("https://nobody.example", SITE))
     stage.web.put(HOME, html("/gone", "/a"))
     stage.web.put(f"{SITE}/a", html())
-    await stage.deliver(stage.begin(crawl, HOME))
-    await stage.drain()
+    await stage.crawl(crawl, HOME)
     counts = stage.counts(crawl)
     hosts = {key: count for key, count in counts.items() if key.startswith("host.")}
     # No worker claimed the URL that the test stored at the start.

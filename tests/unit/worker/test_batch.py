@@ -36,9 +36,7 @@ def packs(count: int) -> list[Pack]:
 
 
 async def test_bare_url_is_crawled_by_default_crawl() -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/", html("/a", "//other.example/"))
-    stage.web.put(A, html("/"))
+    stage = Stage().serve({"/": html("/a", "//other.example/"), A: html("/")})
     assert await stage.deliver(f"{SITE}/") == []
     await stage.drain()
     assert outcomes(stage.world) == {f"{SITE}/": "fetched.ok", A: "fetched.ok"}
@@ -161,20 +159,16 @@ async def test_failed_message_returns_alone() -> None:
 @pytest.mark.parametrize(
     ("effect", "error", "event"),
     [
-        ("packs.journal", Transient("busy"), "message.deferred"),
-        ("packs.commit", Transient("busy"), "message.deferred"),
-        ("packs.journal", RuntimeError("a mistake"), "message.failed"),
-        ("hosts.reserve", RuntimeError("a mistake"), "message.failed"),
+        ("packs.journal", Transient, "message.deferred"),
+        ("packs.commit", Transient, "message.deferred"),
+        ("packs.journal", RuntimeError, "message.failed"),
+        ("hosts.reserve", RuntimeError, "message.failed"),
     ],
 )
 async def test_transient_failure_is_warning_and_bug_is_error(
-    caplog: pytest.LogCaptureFixture, effect: str, error: Exception, event: str
+    caplog: pytest.LogCaptureFixture, effect: str, error: type[Exception], event: str
 ) -> None:
-    async def gate(passing: str, _moment: Moment) -> None:
-        if passing == effect:
-            raise error
-
-    stage = Stage(gate=gate)
+    stage = Stage(gate=fail_on(effect, times=9, error=error))
     pack = stage.begin(CRAWL, A)
     assert await stage.deliver(pack) == [0]
     assert [record.message for record in caplog.records] == [event]
@@ -225,12 +219,7 @@ async def test_failed_message_is_visible_soon_after_few_receives(
     effect: str, receives: int, retried: list[int]
 ) -> None:
     """A throttled request costs seconds. A longer outage must not use up the deliveries."""
-
-    async def refuse(asked: str, moment: Moment) -> None:
-        if asked == effect:
-            raise Transient(effect)
-
-    stage = Stage(gate=refuse)
+    stage = Stage(gate=fail_on(effect, times=9))
     stage.begin(CRAWL)
     assert await stage.deliver(*packs(2), receives=receives) == [0, 1]
     assert [delay_s for _, delay_s in stage.world.retried] == retried
@@ -238,12 +227,7 @@ async def test_failed_message_is_visible_soon_after_few_receives(
 
 async def test_failure_outside_messages_fails_batch() -> None:
     """The whole batch returns and succeeds later (case 9)."""
-
-    async def gate(effect: str, moment: Moment) -> None:
-        if (effect, moment) == ("crawls.shard", Moment.BEFORE):
-            raise RuntimeError("a mistake of ours")
-
-    stage = Stage(gate=gate)
+    stage = Stage(gate=fail_on("crawls.shard", error=RuntimeError))
     stage.begin(CRAWL)
     stage.count(CRAWL, claimed=2)
     with pytest.raises(RuntimeError):

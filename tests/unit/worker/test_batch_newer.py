@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -15,7 +16,7 @@ from orbweaver.model.settings import Settings
 from orbweaver.worker.batch import newer_in
 from orbweaver.worker.pack import since_of
 from tests.memory import Mail, Moment
-from tests.unit.stage import CRAWL, NOW_MS, Stage, fail_on, html, noting, outcomes, pack_of
+from tests.unit.stage import CRAWL, NOW_MS, Stage, call_on, fail_on, html, noting, outcomes, pack_of
 from tests.unit.worker.test_batch import A, packs
 
 SAID = "stored by a newer version: a journal of version 3, but this version reads up to 2"
@@ -111,9 +112,8 @@ async def test_newer_message_is_dead_lettered_after_limit(caplog: pytest.LogCapt
 
 
 async def test_held_message_succeeds_after_deploy() -> None:
-    stage = Stage()
+    stage = Stage().serve({A: html()})
     pack = stage.begin(CRAWL, A)
-    stage.web.put(A, html())
     stage.world.newer[pack.id] = SAID
     await stage.deliver(pack)
     for _ in range(200):
@@ -130,13 +130,10 @@ async def test_held_message_succeeds_after_deploy() -> None:
 
 @pytest.mark.parametrize("effect", ["packs.commit", "packs.recall"])
 async def test_pack_waits_for_finish_of_upgraded_crawl(effect: str) -> None:
-    async def upgrade(passing: str, moment: Moment) -> None:
-        if (passing, moment) == (effect, Moment.AFTER):
-            stage.world.newer[CRAWL.id] = SAID
-
-    stage = Stage(gate=upgrade)
+    stage = Stage().serve({A: html()})
     pack = stage.begin(CRAWL, A)
-    stage.web.put(A, html())
+    upgrade = partial(stage.world.newer.update, {CRAWL.id: SAID})
+    stage.restart(call_on(effect, upgrade, Moment.AFTER))
     assert await stage.deliver(pack) == []
     assert stage.world.sent == [held(encode(pack))]
     stage.restart()
@@ -146,30 +143,21 @@ async def test_pack_waits_for_finish_of_upgraded_crawl(effect: str) -> None:
     assert stage.world.crawls[CRAWL.id].state is State.FINISHED
 
 
-async def test_newer_journal_is_not_overwritten() -> None:
-    async def upgrade(passing: str, moment: Moment) -> None:
-        if (passing, moment) == ("packs.journal", Moment.BEFORE):
-            stage.world.newer[pack.id] = SAID
-
-    stage = Stage(gate=upgrade)
-    pack = stage.begin(CRAWL, A)
+@pytest.mark.parametrize(
+    ("state", "effect", "moment"),
+    [
+        (State.RUNNING, "packs.journal", Moment.BEFORE),
+        (State.FINISHED, "packs.recall", Moment.AFTER),
+    ],
+)
+async def test_newer_journal_is_not_overwritten(state: State, effect: str, moment: Moment) -> None:
+    """The pack waits, also if its crawl is finished."""
+    stage = Stage()
+    pack = stage.begin(replace(CRAWL, state=state), A)
+    upgrade = partial(stage.world.newer.update, {pack.id: SAID})
+    stage.restart(call_on(effect, upgrade, moment))
     assert await stage.deliver(pack) == []
     assert (stage.world.sent, stage.world.journals) == ([held(encode(pack))], {})
-
-
-async def test_pack_of_finished_crawl_waits_for_newer_journal() -> None:
-    recalls = 0
-
-    async def upgrade(passing: str, moment: Moment) -> None:
-        nonlocal recalls
-        recalls += (passing, moment) == ("packs.recall", Moment.AFTER)
-        if recalls:
-            stage.world.newer[pack.id] = SAID
-
-    stage = Stage(gate=upgrade)
-    pack = stage.begin(replace(CRAWL, state=State.FINISHED), A)
-    assert await stage.deliver(pack) == []
-    assert stage.world.sent == [held(encode(pack))]
 
 
 @pytest.mark.parametrize("effect", ["queue.hold", "queue.bury"])

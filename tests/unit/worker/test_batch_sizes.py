@@ -41,9 +41,8 @@ from tests.unit.worker.test_batch import A, B, packs
 
 async def test_duplicate_message_counts_once() -> None:
     """Two containers fetch the pack and create one set of child packs (case 1)."""
-    stage = Stage(gate=hand_over)
+    stage = Stage(gate=hand_over).serve({A: html("/b", "/c")})
     pack = stage.begin(CRAWL, A)
-    stage.web.put(A, html("/b", "/c"))
     twin = Stage(gate=hand_over, world=stage.world, clock=stage.clock)
     twin.web = stage.web
     twin.restart(hand_over)

@@ -14,7 +14,7 @@ from orbweaver.model.errors import Transient
 from orbweaver.model.settings import Settings
 from orbweaver.worker.body_writer import BodyWriter
 from tests.memory import Gate, ManualClock, MemoryFiles, Moment, World
-from tests.unit.stage import NOW_MS
+from tests.unit.stage import NOW_MS, fail_on
 
 
 def kept(url: str, body: bytes = b"body") -> Kept:
@@ -120,14 +120,7 @@ async def test_empty_or_failed_pack_delays_no_other() -> None:
 
 @pytest.mark.parametrize(("failures", "stored"), [(3, True), (4, False)])
 async def test_failed_file_write_fails_all_its_packs(failures: int, stored: bool) -> None:
-    left = [failures]
-
-    async def faulty(effect: str, moment: Moment) -> None:
-        if effect == "files.put" and moment is Moment.BEFORE and left[0]:
-            left[0] -= 1
-            raise Transient("503")
-
-    batch = Batch(gate=faulty)
+    batch = Batch(gate=fail_on("files.put", times=failures))
     done = await asyncio.gather(
         *(batch.pack("c", f"https://h/{place}") for place in range(3)), return_exceptions=True
     )

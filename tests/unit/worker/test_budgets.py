@@ -22,7 +22,7 @@ from orbweaver.frontier.admission import admit_child, admit_redirect
 from orbweaver.frontier.messages import SeedsMessage
 from orbweaver.model.crawl import Crawl, LimitPart, State, Stop
 from orbweaver.model.errors import Transient
-from orbweaver.model.http_exchange import Failure
+from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Reason
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target, TargetKind
@@ -38,6 +38,7 @@ from tests.unit.stage import (
     fail_on,
     html,
     kill_on,
+    noting,
     pack_of,
     survives,
 )
@@ -51,7 +52,7 @@ SEEDS = SeedsMessage(
 )
 
 
-def page(size: int) -> object:
+def page(size: int) -> Response:
     return replace(html(), body=b"<title>t</title>".ljust(size))
 
 
@@ -59,7 +60,7 @@ def stage_of(crawl: Crawl, *urls: str, size: int = 100) -> Stage:
     stage = Stage(settings=SMALL)
     stage.begin(crawl, *urls)
     for url in urls:
-        stage.web.put(url, page(size))  # type: ignore[arg-type]
+        stage.web.put(url, page(size))
     return stage
 
 
@@ -74,36 +75,31 @@ def budget_state(stage: Stage, part: LimitPart) -> BudgetState:
 # --- bytes ------------------------------------------------------------------------------------
 
 
-async def test_byte_limit_truncates_last_body_and_skips_rest() -> None:
-    crawl = replace(CRAWL, bytes_max=250)
-    stage = stage_of(crawl, *PAGES)
-    assert await stage.deliver(pack_of(*PAGES)) == []
-    assert stage.web.urls == PAGES[:3]
-    assert budget_state(stage, LimitPart.BYTES).used == 250
-    assert ends(stage, crawl)["cut.bytes"] == 1
-    assert ends(stage, crawl)["skipped.bytes"] == 2
-    assert stage.world.crawls[crawl.id].state is State.FINISHED
-    assert stage.world.crawls[crawl.id].stop is Stop.BYTES
-    assert stage.world.journals[ROOT].unasked == tuple(PAGES[3:])
-
-
-async def test_unused_byte_reservation_is_returned() -> None:
-    crawl = replace(CRAWL, bytes_max=1_100)
-    stage = stage_of(crawl, *PAGES)
-    await stage.deliver(pack_of(*PAGES))
-    assert stage.web.urls == PAGES
-    assert stage.world.crawls[crawl.id].stop is Stop.FINISHED
-    assert budget_state(stage, LimitPart.BYTES) == BudgetState(used=500, taken_at_ms=NOW_MS)
-
-
-async def test_page_truncated_by_limit_sets_stop_reason() -> None:
-    """Links behind the cut may be missing."""
-    crawl = replace(CRAWL, bytes_max=150)
-    stage = stage_of(crawl, *PAGES[:2])
-    assert await stage.deliver(pack_of(*PAGES[:2])) == []
-    assert budget_state(stage, LimitPart.BYTES).used == 150
-    assert ends(stage, crawl)["cut.bytes"] == 1
-    assert stage.world.crawls[crawl.id].stop is Stop.BYTES
+@pytest.mark.parametrize(
+    ("limit", "before", "pages", "asked", "cuts", "stop"),
+    [
+        (250, 0, 5, 3, 1, Stop.BYTES),
+        (1_100, 0, 5, 5, 0, Stop.FINISHED),  # unused reservations are returned
+        (150, 0, 2, 2, 1, Stop.BYTES),  # links behind the cut may be missing
+        (1_000, 900, 5, 1, 0, Stop.BYTES),  # bytes received before the limit was set
+    ],
+)
+async def test_byte_limit_truncates_last_body_and_skips_rest(
+    limit: int, before: int, pages: int, asked: int, cuts: int, stop: Stop
+) -> None:
+    crawl = replace(CRAWL, bytes_max=limit)
+    stage = stage_of(crawl, *PAGES[:pages])
+    if before:
+        stage.count(crawl, received_bytes=before)
+    assert await stage.deliver(pack_of(*PAGES[:pages])) == []
+    assert stage.web.urls == PAGES[:asked]
+    used = min(limit, before + 100 * pages)
+    assert budget_state(stage, LimitPart.BYTES) == BudgetState(used=used, taken_at_ms=NOW_MS)
+    assert ends(stage, crawl).get("cut.bytes", 0) == cuts
+    assert ends(stage, crawl).get("skipped.bytes", 0) == pages - asked
+    assert stage.world.journals[ROOT].unasked == tuple(PAGES[asked:pages])
+    ended = stage.world.crawls[crawl.id]
+    assert (ended.state, ended.stop) == (State.FINISHED, stop)
 
 
 async def test_page_over_body_limit_sets_no_stop_reason() -> None:
@@ -164,15 +160,6 @@ async def test_repeated_commit_settles_reservation_once(moment: Moment) -> None:
     assert await stage.deliver(pack_of(*PAGES)) == [0]
     assert await stage.deliver(pack_of(*PAGES), receives=2) == []
     assert budget_state(stage, LimitPart.BYTES) == BudgetState(used=500, taken_at_ms=NOW_MS)
-
-
-async def test_later_byte_limit_counts_earlier_bytes() -> None:
-    crawl = replace(CRAWL, bytes_max=1_000)
-    stage = stage_of(crawl, *PAGES)
-    stage.count(crawl, received_bytes=900)
-    await stage.deliver(pack_of(*PAGES))
-    assert stage.web.urls == PAGES[:1]
-    assert stage.world.crawls[crawl.id].stop is Stop.BYTES
 
 
 async def test_raised_byte_limit_applies_at_once() -> None:
@@ -249,12 +236,8 @@ async def test_second_delivery_returns_its_reservation(fails: bool, later_ms: in
 
 async def test_crawl_without_limits_accesses_no_budget() -> None:
     effects: list[str] = []
-
-    async def gate(effect: str, _moment: Moment) -> None:
-        effects.append(effect)
-
     stage = stage_of(CRAWL, *PAGES)
-    stage.restart(gate)
+    stage.restart(noting(effects))
     await stage.deliver(pack_of(*PAGES))
     assert not [effect for effect in effects if effect.startswith("allowances")]
     assert stage.world.journals[ROOT].counts["received_bytes"] == 500
@@ -280,7 +263,7 @@ async def test_body_is_truncated_only_at_limit(
     crawl = replace(CRAWL, bytes_max=limit)
     stage = Stage()
     stage.begin(crawl, PAGES[0])
-    stage.web.put(PAGES[0], page(size))  # type: ignore[arg-type]
+    stage.web.put(PAGES[0], page(size))
     assert await stage.deliver(pack_of(PAGES[0])) == []
     assert budget_state(stage, LimitPart.BYTES) == BudgetState(used=stored, taken_at_ms=NOW_MS)
     assert stage.world.crawls[crawl.id].stop is stop
@@ -338,10 +321,15 @@ async def test_host_page_limit_skips_further_urls_of_host() -> None:
     assert stage.world.crawls[crawl.id].stop is Stop.FINISHED
 
 
-async def test_retried_url_counts_once_for_host() -> None:
-    crawl = replace(CRAWL, host_pages_max=2)
+@pytest.mark.parametrize(
+    ("answers", "failing"), [([answer(503)], ""), ([], "hosts.reserve")], ids=["retry", "deferral"]
+)
+async def test_returning_url_counts_once_for_host(answers: list[Response], failing: str) -> None:
+    """URLs that return because of a table error are marked as counted."""
+    crawl = replace(CRAWL, host_pages_max=2 if answers else 5, delay_ms=1_000 if failing else 0)
     stage = stage_of(crawl, *PAGES[:2])
-    stage.web.put(PAGES[0], answer(503), page(100))  # type: ignore[arg-type]
+    stage.web.put(PAGES[0], *answers, page(100))
+    stage.restart(fail_on(failing))
     await stage.deliver(pack_of(*PAGES[:2]))
     await stage.drain()
     assert ends(stage, crawl)["fetched.ok"] == 2
@@ -366,17 +354,6 @@ async def test_unanswered_host_count_is_repeated_once() -> None:
     stage.restart(fail_on("allowances.count", Moment.AFTER, times=2))
     await stage.deliver(pack_of(PAGES[0]))
     assert ends(stage, crawl)["fetched.ok"] == 1
-
-
-async def test_deferred_url_is_not_counted_again() -> None:
-    """URLs that return because of a table error are marked as counted."""
-    crawl = replace(CRAWL, host_pages_max=5, delay_ms=1_000)
-    stage = stage_of(crawl, *PAGES[:2])
-    stage.restart(fail_on("hosts.reserve"))
-    await stage.deliver(pack_of(*PAGES[:2]))
-    await stage.drain()
-    assert stage.world.host_pages == {(crawl.id, SITE): 2}
-    assert ends(stage, crawl)["fetched.ok"] == 2
 
 
 # --- dollars ----------------------------------------------------------------------------------

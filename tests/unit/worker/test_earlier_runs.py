@@ -19,14 +19,16 @@ from tests.unit.stage import SITE, Stage, answer, control_of, html, outcomes
 PLAN = CrawlSpec(seeds=(f"{SITE}/0",), name="x", delay_ms=0, obey_robots=False)
 
 
-def site(stage: Stage, pages: int = 40) -> None:
-    """Make pages that link to four others each, to the first page, and to another host."""
+def site(pages: int = 40) -> Stage:
+    """Serve pages that link to four others each, to the first page, and to another host."""
+    stage = Stage()
     for page in range(pages):
         links = [f"/{page * 4 + more}" for more in range(1, 5) if page * 4 + more < pages]
         away = (f"https://away.example/{page}", "/private/1") if page == 0 else ()
         stage.web.put(f"{SITE}/{page}", html(*links, "/0", *away))
     stage.web.put(f"{SITE}/private/1", html())
     stage.web.put("https://away.example/0", html())
+    return stage
 
 
 async def crawl(stage: Stage, *, after_ms: int = 60_000, **options: Any) -> Crawl:
@@ -39,8 +41,7 @@ async def crawl(stage: Stage, *, after_ms: int = 60_000, **options: Any) -> Craw
 
 
 async def test_raised_limit_requests_difference() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     await crawl(stage, pages_max=10)
     assert len(stage.web.urls) == 10
     second = await crawl(stage, pages_max=25)
@@ -51,8 +52,7 @@ async def test_raised_limit_requests_difference() -> None:
 
 
 async def test_erased_link_of_earlier_run_is_not_requested() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     first = await crawl(stage, pages_max=10)
     stage.world.crawls[first.id] = with_erased(first, [f"{SITE}/11"], stage.clock.at_ms)
     second = await crawl(stage, pages_max=1_000)
@@ -63,16 +63,14 @@ async def test_erased_link_of_earlier_run_is_not_requested() -> None:
 
 async def test_container_with_cached_crawl_reads_it_again() -> None:
     """Crawls are cached for five seconds, and this run starts one second later."""
-    stage = Stage()
-    site(stage)
+    stage = site()
     await crawl(stage, pages_max=10)
     second = await crawl(stage, after_ms=1_000, pages_max=25)
     assert (len(stage.web.urls), second.pages_carried) == (25, 10)
 
 
 async def test_same_limit_requests_nothing() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     await crawl(stage, pages_max=10)
     again = await crawl(stage, pages_max=10)
     assert (again.stop, again.pages_own) == (Stop.MAX_PAGES, 0)
@@ -80,16 +78,14 @@ async def test_same_limit_requests_nothing() -> None:
 
 
 async def test_greater_depth_requests_deeper_pages() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     for depth, pages in ((1, 6), (2, 22), (5, 41)):
         await crawl(stage, depth_max=depth)
         assert len(stage.web.urls) == len(set(stage.web.urls)) == pages
 
 
 async def test_wider_scope_or_patterns_request_excluded_pages() -> None:
-    stage = Stage()
-    site(stage, 5)
+    stage = site(5)
     await crawl(stage, exclude=("/private/",))
     assert f"{SITE}/private/1" not in stage.web.urls
     await crawl(stage)
@@ -100,8 +96,7 @@ async def test_wider_scope_or_patterns_request_excluded_pages() -> None:
 
 
 async def test_claims_of_cancelled_packs_are_requested() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     control = control_of(stage)
     first = await control.start(PLAN)
     (seeds,) = [decode(mail.body) for mail in stage.world.sent]
@@ -145,8 +140,7 @@ def test_past_message_survives_encoding() -> None:
 
 
 async def test_refetch_requests_pages_without_text_once() -> None:
-    stage = Stage()
-    site(stage, 9)
+    stage = site(9)
     await crawl(stage, pages_max=6)
     with_text = await crawl(stage, pages_max=8, texts=True)
     control, plan = control_of(stage), replace(PLAN, pages_max=8, texts=True)
@@ -165,8 +159,7 @@ async def test_refetch_requests_pages_without_text_once() -> None:
 
 
 async def test_refetch_with_page_limit_requests_at_most_this_many() -> None:
-    stage = Stage()
-    site(stage, 9)
+    stage = site(9)
     await crawl(stage)
     control, plan = control_of(stage), replace(PLAN, pages_max=6, texts=True)
     for requested, left in ((6, 4), (4, 0)):
@@ -181,9 +174,7 @@ async def test_refetch_with_page_limit_requests_at_most_this_many() -> None:
 
 
 async def test_raised_bodies_option_requests_omitted_types() -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/0", html("/file", "/1", "/set.zip"))
-    stage.web.put(f"{SITE}/1", html())
+    stage = Stage().serve({"/0": html("/file", "/1", "/set.zip"), "/1": html()})
     stage.web.put(f"{SITE}/file", answer(200, b"%PDF-1.4 x", content_type="application/pdf"))
     first = await crawl(stage)
     assert outcomes(stage.world)[f"{SITE}/set.zip"] == "skipped.content_type"
@@ -203,8 +194,7 @@ async def test_raised_bodies_option_requests_omitted_types() -> None:
 @pytest.mark.parametrize("pages_max", [1_000, 3])
 async def test_requested_again_counts_requests_of_this_run(pages_max: int) -> None:
     """Pages that failed in two earlier runs count once, pages beyond the limit not at all."""
-    stage = Stage()
-    stage.web.put(f"{SITE}/0", html("/missing/1", "/missing/2", "/missing/3", "/missing/4"))
+    stage = Stage().serve({"/0": html("/missing/1", "/missing/2", "/missing/3", "/missing/4")})
     first = await crawl(stage)
     second = await crawl(stage)
     before = len(stage.web.urls)

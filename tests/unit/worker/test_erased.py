@@ -26,10 +26,7 @@ def erase(stage: Stage) -> None:
 
 @pytest.fixture
 def stage() -> Stage:
-    made = Stage()
-    made.web.put(GONE, html())
-    made.web.put(OTHER, html(GONE, LINKED))
-    return made
+    return Stage().serve({GONE: html(), OTHER: html(GONE, LINKED)})
 
 
 async def test_queued_erased_url_is_skipped_without_request(stage: Stage) -> None:

@@ -32,19 +32,16 @@ def sent(stage: Stage) -> Mapping[str, str | None]:
 
 async def test_crawl_without_cookies_stores_none() -> None:
     effects: list[str] = []
-    stage = Stage(gate=noting(effects))
-    stage.web.put(f"{SITE}/a", setting(html("/b"), f"sid={SECRET}"))
+    stage = Stage(gate=noting(effects)).serve({"/a": setting(html("/b"), f"sid={SECRET}")})
     stage.web.put(f"{SITE}/b", html())
-    await stage.deliver(stage.begin(CRAWL, f"{SITE}/a"))
-    await stage.drain()
+    await stage.crawl(CRAWL, f"{SITE}/a")
     assert set(sent(stage).values()) == {None}
     assert stage.world.cookies == {}
     assert not [effect for effect in effects if "cookies" in effect]
 
 
 async def test_login_redirects_keep_cookies_across_workers() -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/login", setting(answer(302, location="/check"), "step=1", "sid=x"))
+    stage = Stage().serve({"/login": setting(answer(302, location="/check"), "step=1", "sid=x")})
     stage.web.put(f"{SITE}/check", setting(answer(302, location="/home"), f"sid={SECRET}; Path=/"))
     stage.web.put(f"{SITE}/home", html())
     await stage.deliver(stage.begin(KEEPING, f"{SITE}/login"))
@@ -90,8 +87,7 @@ async def test_redirect_to_itself_with_cookie_is_requested_again(
 
 
 async def test_cookies_are_separate_per_crawl_and_site() -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/robots.txt", setting(answer(404), "robots=1"))
+    stage = Stage().serve({"/robots.txt": setting(answer(404), "robots=1")})
     stage.web.put(f"{OTHER}/robots.txt", answer(404))
     stage.web.put(
         f"{SITE}/a", setting(html(f"{OTHER}/b", "/c"), f"sid={SECRET}", "x=1; Domain=com")
@@ -100,8 +96,7 @@ async def test_cookies_are_separate_per_crawl_and_site() -> None:
     stage.web.put(f"{OTHER}/b", setting(html(f"{SITE}/d"), "theirs=1"))
     stage.web.put(f"{SITE}/d", html())
     crawl = replace(KEEPING, obey_robots=True)
-    await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
-    await stage.drain()
+    await stage.crawl(crawl, f"{SITE}/a")
     seen = sent(stage)
     assert seen[f"{SITE}/c"] == seen[f"{SITE}/d"] == f"sid={SECRET}"
     assert seen[f"{OTHER}/b"] is None
@@ -114,8 +109,7 @@ async def test_cookies_are_separate_per_crawl_and_site() -> None:
 
 
 async def test_refused_cookies_are_counted() -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/a", setting(html(), "x=1; Domain=com", "", "ok=1"))
+    stage = Stage().serve({"/a": setting(html(), "x=1; Domain=com", "", "ok=1")})
     await stage.deliver(stage.begin(KEEPING, f"{SITE}/a"))
     counters = await stage.crawls.counters(stage.world.crawls[KEEPING.id])
     assert counters.total["cookies.refused"] == 2
@@ -127,19 +121,15 @@ async def test_configured_cookie_takes_precedence() -> None:
     crawl = replace(KEEPING, seeds=(f"{SITE}/",), headers=given)
     stage.web.put(f"{SITE}/a", setting(html("/b"), "sid=theirs", "more=1"))
     stage.web.put(f"{SITE}/b", html())
-    await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
-    await stage.drain()
+    await stage.crawl(crawl, f"{SITE}/a")
     assert dict(stage.web.requests[-1].headers) == {"DNT": "1", "Cookie": "sid=mine; more=1"}
 
 
 async def test_cookies_are_in_no_record_log_or_file(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     for crawl in (KEEPING, replace(KEEPING, id="site-2", cookies=False)):
-        stage = Stage()
-        stage.web.put(f"{SITE}/a", setting(html("/b"), f"sid={SECRET}; Path=/"))
-        stage.web.put(f"{SITE}/b", html())
-        await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
-        await stage.drain()
+        stage = Stage().serve({"/a": setting(html("/b"), f"sid={SECRET}; Path=/"), "/b": html()})
+        await stage.crawl(crawl, f"{SITE}/a")
         world = stage.world
         said = json.dumps(
             [
@@ -164,8 +154,7 @@ def archived(stage: Stage) -> list[bytes]:
 
 @pytest.mark.parametrize("effect", ["hosts.cookies", "hosts.keep_cookies"])
 async def test_failed_cookie_table_loses_no_page(effect: str) -> None:
-    stage = Stage(gate=fail_on(effect))
-    stage.web.put(f"{SITE}/a", setting(html("/b"), f"sid={SECRET}"))
+    stage = Stage(gate=fail_on(effect)).serve({"/a": setting(html("/b"), f"sid={SECRET}")})
     stage.web.put(f"{SITE}/b", html())
     await stage.deliver(stage.begin(KEEPING, f"{SITE}/a"))
     for _ in range(3):

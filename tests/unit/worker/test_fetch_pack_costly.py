@@ -58,8 +58,7 @@ async def test_partly_read_page_keeps_found_links() -> None:
                 return found
             return replace(found, kept=None, left=Part.KEEPING, why="text and body: too much")
 
-    stage = Stage(reader=Broken({}))
-    stage.web.put(A, page)
+    stage = Stage(reader=Broken({})).serve({A: page})
     assert await stage.deliver(stage.begin(CRAWL, A)) == []
     assert outcomes(stage.world) == {A: "fetched.costly"}
     (record,) = stage.world.pages.values()
@@ -74,8 +73,7 @@ async def test_partly_read_page_keeps_found_links() -> None:
 
 async def test_page_returns_while_reader_is_busy() -> None:
     reader = Fussy({A: [ReaderBusy()]})
-    stage = Stage(reader=reader)
-    stage.web.put(A, html())
+    stage = Stage(reader=reader).serve({A: html()})
     assert await stage.deliver(stage.begin(CRAWL, A)) == []
     assert outcomes(stage.world) == {}
     await stage.drain()
@@ -128,9 +126,7 @@ class Watched:
 
 
 @pytest.mark.long
-async def test_hostile_pages_do_not_delay_other_hosts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_hostile_pages_do_not_delay_other_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """No page blocks the loop for more than 100 ms."""
     clock = ManualClock(NOW_MS)
     reader = Watched(BudgetReader(clock=clock))

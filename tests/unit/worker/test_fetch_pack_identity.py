@@ -16,9 +16,7 @@ from tests.unit.stage import CRAWL, SITE, Stage, answer, html, outcomes, urls_of
 OTHER = "https://other.example"
 NOBODY = Failure(reason=Reason.PROXY, detail="no proxy can be used at the moment", later_s=30)
 MINE = replace(
-    CRAWL,
-    seeds=(f"{SITE}/",),
-    headers=(("Cookie", "sid=s3cret"), ("Accept-Language", "de")),
+    CRAWL, seeds=(f"{SITE}/",), headers=(("Cookie", "sid=s3cret"), ("Accept-Language", "de"))
 )
 
 
@@ -48,8 +46,7 @@ async def test_host_headers_go_to_their_host_only() -> None:
     stage.web.put(f"{SITE}/a", answer(302, location=f"{OTHER}/b"))
     stage.web.put(f"{OTHER}/b", html("https://third.example/c"))
     stage.web.put("https://third.example/c", html())
-    await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
-    await stage.drain()
+    await stage.crawl(crawl, f"{SITE}/a")
     seen = {request.url: dict(request.headers) for request in stage.web.requests}
     assert seen[f"{SITE}/robots.txt"] == seen[f"{SITE}/a"] == {"X-Key": "s3cret"}
     assert seen[f"{OTHER}/robots.txt"] == seen[f"{OTHER}/b"] == {"X-Other": "else"}
@@ -85,8 +82,7 @@ async def test_compatible_agent_obeys_rules_for_its_name() -> None:
 
 @pytest.mark.parametrize("proxied", [True, False])
 async def test_crawl_setting_decides_use_of_proxies(proxied: bool) -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/x", html())
+    stage = Stage().serve({"/x": html()})
     await stage.deliver(stage.begin(replace(CRAWL, obey_robots=True, proxied=proxied), f"{SITE}/x"))
     assert [request.direct for request in stage.web.requests] == [not proxied] * 2
 
@@ -106,8 +102,7 @@ async def test_client_certificate_goes_to_origin_of_seed_only() -> None:
     stage.web.put(f"{SITE}/robots.txt", answer(302, location=f"{OTHER}/robots.txt"))
     stage.web.put(f"{SITE}/a", html(f"{OTHER}/b"))
     stage.web.put(f"{OTHER}/b", html())
-    await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
-    await stage.drain()
+    await stage.crawl(crawl, f"{SITE}/a")
     ours = Trust(ca_bundle="/ca.pem", client_cert="/me.pem")
     other = Trust(ca_bundle="/ca.pem", insecure=True)
     trusts = {request.url: request.trust for request in stage.web.requests}
@@ -123,8 +118,7 @@ async def test_limits_and_referer_of_host_reach_its_requests() -> None:
     for host in (SITE, OTHER):
         stage.web.put(f"{host}/robots.txt", answer(404))
     stage.web.put(f"{OTHER}/b", Failure(reason=Reason.TIMEOUT, detail="late"))
-    await stage.deliver(stage.begin(crawl, f"{SITE}/a"))
-    await stage.drain()
+    await stage.crawl(crawl, f"{SITE}/a")
     sent = {
         one.url: (one.total_s, one.idle_s, dict(one.headers).get("Referer"))
         for one in stage.web.requests
@@ -172,7 +166,6 @@ async def test_unreachable_proxy_target_is_retried_then_fails() -> None:
     stage = Stage()
     failure = Failure(reason=Reason.PROXY, detail="the proxy answered 502 to CONNECT")
     stage.web.put(f"{SITE}/x", failure)
-    await stage.deliver(stage.begin(CRAWL, f"{SITE}/x"))
-    await stage.drain()
+    await stage.crawl(CRAWL, f"{SITE}/x")
     assert len(stage.web.urls) == 4
     assert outcomes(stage.world) == {f"{SITE}/x": "failed.proxy"}

@@ -24,11 +24,8 @@ PDF = answer(200, b"%PDF-1.7 jo@example.com", content_type="application/pdf")
 
 
 async def crawled(crawl: Crawl) -> Stage:
-    stage = Stage()
-    stage.web.put(f"{SITE}/a", PAGE)
-    stage.web.put(f"{SITE}/b", PDF)
-    assert await stage.deliver(stage.begin(crawl, f"{SITE}/a")) == []
-    await stage.drain()
+    stage = Stage().serve({"/a": PAGE, "/b": PDF})
+    await stage.crawl(crawl, f"{SITE}/a")
     return stage
 
 

@@ -31,8 +31,7 @@ OBEDIENT = replace(POLITE, obey_robots=True)
 
 
 async def test_url_forbidden_by_robots_is_skipped_with_record() -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /private/"))
+    stage = Stage().serve({"/robots.txt": answer(200, b"User-agent: *\nDisallow: /private/")})
     journal = await visit(stage, targets("private/x", "b"), OBEDIENT)
     ends = {record.url: record.reason for record in journal.records}
     assert ends[f"{SITE}/private/x"] is Reason.ROBOTS
@@ -46,8 +45,7 @@ WILDCARDS = b"User-agent: *\nDisallow: /private/\n" + b"".join(
 
 
 async def test_robots_rules_are_matched_only_for_next_urls(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/robots.txt", answer(200, WILDCARDS))
+    stage = Stage().serve({"/robots.txt": answer(200, WILDCARDS)})
     judged: list[str] = []
     judge = AgentRules._judge
 
@@ -66,8 +64,7 @@ async def test_robots_rules_are_matched_only_for_next_urls(monkeypatch: pytest.M
 
 
 async def test_undecided_robots_rule_skips_url_and_is_counted() -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/robots.txt", answer(200, WILDCARDS))
+    stage = Stage().serve({"/robots.txt": answer(200, WILDCARDS)})
     journal = await visit(stage, targets("10" * 450, "b"), OBEDIENT)
     (skipped,) = (record for record in journal.records if record.outcome is Outcome.SKIPPED)
     assert skipped.reason is Reason.ROBOTS
@@ -78,8 +75,7 @@ async def test_undecided_robots_rule_skips_url_and_is_counted() -> None:
 
 @pytest.mark.long
 async def test_robots_matching_yields_to_event_loop() -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/robots.txt", answer(200, WILDCARDS))
+    stage = Stage().serve({"/robots.txt": answer(200, WILDCARDS)})
     turns = [time.process_time()]
 
     async def take_turns() -> None:
@@ -103,43 +99,39 @@ async def test_crawl_ignoring_robots_does_not_request_robots() -> None:
 
 async def test_longer_crawl_delay_is_kept() -> None:
     """The host asks for a longer delay than the crawl (case 68)."""
-    stage = Stage()
-    stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nCrawl-delay: 4"))
+    stage = Stage().serve({"/robots.txt": answer(200, b"User-agent: *\nCrawl-delay: 4")})
     await visit(stage, targets("a", "b", "c"), OBEDIENT)
     pages = [at_ms for url, at_ms in stage.web.asked if not url.endswith("robots.txt")]
     assert len(pages) == 3
     assert all(other - one >= 4_000 for one, other in pairwise(pages))
 
 
-async def test_unreachable_robots_defer_and_then_skip_urls() -> None:
-    """No page is requested without known rules (case 67)."""
-    stage = Stage()
-    stage.web.put(f"{SITE}/robots.txt", answer(503))
-    journal = await visit(stage, [A, replace(A, url=f"{SITE}/b", attempt=ATTEMPTS_MAX)], OBEDIENT)
-    (item,) = journal.returning
-    assert item.target == replace(A, attempt=2, failed="robots.txt: HTTP 503")
-    assert item.delay_s >= 5
-    (record,) = journal.records
-    assert (record.outcome, record.reason) == (Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
-    assert record.error == "robots.txt could not be had: HTTP 503"
-    assert journal.counts["robots_unreachable.answered"] == 1
-    assert stage.web.urls == [f"{SITE}/robots.txt"]
-
-
 @pytest.mark.parametrize(
-    ("reason", "attempts"),
-    [(Reason.ADDRESS, 1), (Reason.TLS, 1), (Reason.DNS_UNKNOWN, 2), (Reason.CONNECT, 4)],
+    ("said", "kind", "attempts"),
+    [
+        (answer(503), "answered", ATTEMPTS_MAX),
+        (Failure(reason=Reason.ADDRESS, detail="so it is"), Reason.ADDRESS, 1),
+        (Failure(reason=Reason.TLS, detail="so it is"), Reason.TLS, 1),
+        (Failure(reason=Reason.DNS_UNKNOWN, detail="so it is"), Reason.DNS_UNKNOWN, 2),
+        (Failure(reason=Reason.CONNECT, detail="so it is"), Reason.CONNECT, 4),
+    ],
 )
-async def test_permanent_robots_failure_skips_urls_sooner(reason: Reason, attempts: int) -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/robots.txt", Failure(reason=reason, detail="so it is"))
+async def test_unreachable_robots_defer_and_then_skip_urls(
+    said: Response | Failure, kind: str, attempts: int
+) -> None:
+    """No page is requested without known rules. Permanent failures skip sooner (case 67)."""
+    stage = Stage().serve({"/robots.txt": said})
+    detail = said.detail if isinstance(said, Failure) else "HTTP 503"
     last, before = replace(A, attempt=attempts), replace(A, url=f"{SITE}/b", attempt=attempts - 1)
     journal = await visit(stage, [last, before] if attempts > 1 else [last], OBEDIENT)
-    assert len(journal.returning) == (attempts > 1)
+    again = replace(before, attempt=attempts, failed=f"robots.txt: {detail}")
+    assert [item.target for item in journal.returning] == [again] * (attempts > 1)
+    assert all(item.delay_s >= 5 for item in journal.returning)
     (record,) = journal.records
     assert (record.outcome, record.reason) == (Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE)
-    assert record.error == "robots.txt could not be had: so it is"
-    assert journal.counts[f"robots_unreachable.{reason}"] == 1
+    assert record.error == f"robots.txt could not be had: {detail}"
+    assert journal.counts[f"robots_unreachable.{kind}"] == 1
+    assert stage.web.urls == [f"{SITE}/robots.txt"]
 
 
 async def test_urls_return_without_slot_for_robots() -> None:

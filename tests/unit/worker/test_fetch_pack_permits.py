@@ -25,9 +25,7 @@ def begin(stage: Stage) -> tuple[asyncio.Task[None], Reservations]:
     stage.world.crawls[PAIRED.id] = PAIRED
     reservations = stage.budget_keeper.open(PAIRED, ROOT)
     context = PackContext(
-        crawl=PAIRED,
-        until_ms=stage.clock.at_ms + 60_000,
-        reservations=reservations,
+        crawl=PAIRED, until_ms=stage.clock.at_ms + 60_000, reservations=reservations
     )
     return asyncio.create_task(
         stage.pack_fetcher.fetch(context, PackResult(PAIRED.id), ASKED)

@@ -118,8 +118,7 @@ async def test_dead_host_ends_its_urls_within_an_hour() -> None:
 async def test_down_host_is_probed_after_an_hour() -> None:
     stage = Stage()
     urls = [f"{SITE}/{path}" for path in silent(stage, 12)]
-    await stage.deliver(stage.begin(POLITE, *urls))
-    await stage.drain()
+    await stage.crawl(POLITE, *urls)
     stage.web.put(A.url, html())
     (record,) = (await visit(stage, [A], POLITE)).records
     assert (record.outcome, record.reason) == (Outcome.FAILED, Reason.HOST_DOWN)
@@ -165,8 +164,7 @@ async def test_concurrent_rebuffs_count_once() -> None:
     ],
 )
 async def test_blocking_page_fails_with_matched_rule(said: Response, error: str) -> None:
-    stage = Stage()
-    stage.web.put(A.url, said)
+    stage = Stage().serve({A.url: said})
     (record,) = (await visit(stage, [A])).records
     assert (record.outcome, record.reason) == (Outcome.FAILED, Reason.BLOCKED)
     assert (record.error, record.title, record.sha256) == (error, None, None)
@@ -183,8 +181,7 @@ async def test_host_with_blocking_pages_is_blocked() -> None:
 
 
 async def test_challenge_with_429_is_retried_then_blocked() -> None:
-    stage = Stage()
-    stage.web.put(A.url, replace(CHALLENGE, status=429))
+    stage = Stage().serve({A.url: replace(CHALLENGE, status=429)})
     assert len((await visit(stage, [A])).returning) == 1
     stage.clock.at_ms += 600_000
     (record,) = (await visit(stage, [replace(A, attempt=ATTEMPTS_MAX)])).records
@@ -196,8 +193,7 @@ async def test_challenge_with_429_is_retried_then_blocked() -> None:
 
 async def test_soft_404_is_marked_and_followed() -> None:
     """The links are followed, so that no page is lost (case 73)."""
-    stage = Stage()
-    stage.web.put(A.url, html("/b", title="404 Not Found"))
+    stage = Stage().serve({A.url: html("/b", title="404 Not Found")})
     journal = await visit(stage, [A])
     (record,) = journal.records
     assert (record.outcome, record.reason) == (Outcome.FETCHED, Reason.SOFT_404)
@@ -274,8 +270,7 @@ async def test_canonical_only_crawl_skips_other_pages(
     canonical: str, reason: str, found: list[tuple[str, int, int]]
 ) -> None:
     """The canonical page must be in scope (case 63)."""
-    stage = Stage()
-    stage.web.put(A.url, wishing(f"<link rel=canonical href={canonical}>", "/c"))
+    stage = Stage().serve({A.url: wishing(f"<link rel=canonical href={canonical}>", "/c")})
     target = replace(A, referrer=f"{SITE}/from")
     plain = await visit(stage, [target])
     assert plain.records[0].reason is Reason.OK
@@ -307,8 +302,7 @@ async def test_slow_host_is_requested_at_its_latency(delay_ms: int, apart_ms: in
 
 
 async def test_timeout_does_not_change_pace() -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/1", html())
+    stage = Stage().serve({"/1": html()})
     timeout = Failure(reason=Reason.TIMEOUT, detail="", latency_ms=20_000)
     stage.web.put(f"{SITE}/2", timeout)
     stage.web.put(f"{SITE}/3", html())

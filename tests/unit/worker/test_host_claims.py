@@ -25,16 +25,9 @@ from orbweaver.worker.host_claims import ClaimFiles, is_worth_saving, key_of
 from orbweaver.worker.rounds import Round
 from orbweaver.worker.seen_store import HOST_BYTES, HOSTS_BYTES_MAX, IN_USE_MS, SeenStore, SeenUrls
 from orbweaver.worker.shutdown import ShutdownSignal
-from tests.memory import (
-    ManualClock,
-    MemoryFiles,
-    MemoryFrontier,
-    MemoryMetrics,
-    Moment,
-    World,
-)
+from tests.memory import ManualClock, MemoryFiles, MemoryFrontier, MemoryMetrics, Moment, World
 from tests.memory.world import Claim, Gate
-from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, html, noting, pack_of
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, answer, fail_on, html, noting, pack_of
 
 POLITE = replace(CRAWL, delay_ms=1_000)
 SETTINGS = Settings.of(claims_travel="yes")
@@ -142,12 +135,7 @@ async def test_failing_claims_files_do_not_stop_packs(
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"delay_ms": 0},
-        {"continuous": True},
-        {"place": ""},
-        {"claims_travel": "no"},
-    ],
+    [{"delay_ms": 0}, {"continuous": True}, {"place": ""}, {"claims_travel": "no"}],
     ids=str,
 )
 async def test_other_packs_access_no_claims_file(
@@ -269,14 +257,7 @@ async def test_round_reads_file_once_and_writes_near_its_end() -> None:
 
 
 async def test_failed_write_is_repeated_in_next_round() -> None:
-    refused: list[str] = []
-
-    async def once(effect: str, moment: Moment) -> None:
-        if effect == "files.put" and moment is Moment.BEFORE and not refused:
-            refused.append(effect)
-            raise Transient(effect)
-
-    visits = Visits(once, new_least=5, last_ms=10**9)
+    visits = Visits(fail_on("files.put"), new_least=5, last_ms=10**9)
     visits.visit()
     visits.claim(urls(9))
     for until_s, there in ((60, False), (120, True)):
@@ -298,11 +279,7 @@ async def test_failed_write_is_repeated_in_next_round() -> None:
 async def test_denied_claims_file_is_counted(
     denied: str, fault: Callable[[str], Exception], counted: int
 ) -> None:
-    async def gate(effect: str, moment: Moment) -> None:
-        if effect == denied and moment is Moment.BEFORE:
-            raise fault(effect)
-
-    visits = Visits(gate, new_least=5, last_ms=10**9)
+    visits = Visits(fail_on(denied, times=9, error=fault), new_least=5, last_ms=10**9)
     visits.visit()
     visits.claim(urls(9))
     for until_s in (60, 120):
@@ -354,9 +331,7 @@ async def test_unused_hosts_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None
     assert known == [0, 10, 10, 0]
 
 
-async def test_file_without_room_is_not_merged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_file_without_room_is_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     own = [f"{SITE}/x{place}" for place in range(100)]
     # The second file seems to fit into the remaining memory.
     for count, kept in ((190, own), (150, [])):

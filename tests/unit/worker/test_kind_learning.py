@@ -64,9 +64,7 @@ async def test_page_known_to_other_container_is_not_new() -> None:
     assert sorted(world.files) == [f"{FOLDER}1", f"{FOLDER}2"]
 
 
-async def test_infrequent_container_reads_all_shared_files(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_infrequent_container_reads_all_shared_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kind_learning, "READ_AT_ONCE", 2)
     world = World(crawls={ORDERED.id: ORDERED})
     one, other = container(world, HANDED_ON), container(world, HANDED_ON)
@@ -109,12 +107,7 @@ async def test_counts_are_shared_without_files() -> None:
 
 async def test_single_container_reads_counts_rarely() -> None:
     calls: list[str] = []
-
-    async def noting(at: str, _moment: Moment) -> None:
-        calls.append(at)
-
-    world = World(crawls={ORDERED.id: ORDERED})
-    kinds = container(world, gate=noting)
+    kinds = container(World(crawls={ORDERED.id: ORDERED}), gate=noting(calls))
     learn(kinds, *LETTERS[:5])
     await kinds.share(ORDERED)
     before = len(calls)
@@ -127,17 +120,12 @@ async def test_single_container_reads_counts_rarely() -> None:
 
 async def times_told(settings: Settings, *letters: str) -> int:
     """Return how often a container shares its counts while it learns pages one by one."""
-    told = 0
-
-    async def noting(at: str, moment: Moment) -> None:
-        nonlocal told
-        told += at == "crawls.learn" and moment is Moment.BEFORE
-
-    kinds = container(World(crawls={ORDERED.id: ORDERED}), settings, gate=noting)
+    calls: list[str] = []
+    kinds = container(World(crawls={ORDERED.id: ORDERED}), settings, gate=noting(calls))
     for letter in letters:
         learn(kinds, letter)
         await kinds.share(ORDERED)
-    return told
+    return calls.count("crawls.learn")
 
 
 NEW = [one + other for one in LETTERS[:10] for other in LETTERS[:10]]

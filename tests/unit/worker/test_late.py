@@ -20,7 +20,7 @@ from orbweaver.model.http_exchange import Response
 from orbweaver.worker import kind_learning, page_reading
 from orbweaver.worker.seen_store import SeenStore
 from tests.memory import Moment
-from tests.memory.world import Mail
+from tests.memory.world import Gate, Mail, open_gate
 from tests.unit.stage import (
     CRAWL,
     NOW_MS,
@@ -46,23 +46,21 @@ def name(number: int) -> str:
     return f"Of_{letters}_k"
 
 
-def wiki(stage: Stage, articles: int = 40, forms: int = 3) -> None:
-    """Create a wiki: each article links to two others and to barren forms (no new pages)."""
+def wiki(articles: int = 40, forms: int = 3, gate: Gate = open_gate) -> Stage:
+    """Serve a wiki: each article links to two others and to barren forms (no new pages)."""
+    stage = Stage(gate=gate)
     for number in range(-1, articles):
         follow = (2 * number + 2, 2 * number + 3)
         links = [f"/wiki/{name(more)}" for more in follow if more < articles]
         own = "Home_of_all" if number < 0 else name(number)
         of_forms = [f"/edit?title={own}&action={'xyz'[form]}dit" for form in range(forms)]
-        text = " ".join(
-            Random(own).choices(
-                ["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay"], k=80
-            )
-        )
+        text = " ".join(Random(own).choices(WORDS, k=80))
         page = html(*of_forms, *links, title=f"About {own.replace('_', ' ')}")
         body = (page.body or b"") + f"<p>{text}".encode()
         stage.web.put(f"{SITE}/wiki/{own}", replace(page, body=body))
         for form in of_forms:
             stage.web.put(f"{SITE}{form}", html(title="Edit", x_robots_tag="noindex"))
+    return stage
 
 
 def asked(stage: Stage) -> list[str]:
@@ -74,15 +72,13 @@ def articles_of(urls: Iterable[str]) -> int:
 
 
 async def crawled(stage: Stage, crawl: Crawl) -> Crawl:
-    assert await stage.deliver(stage.begin(crawl, HOME)) == []
-    await stage.drain()
+    await stage.crawl(crawl, HOME)
     return stage.world.crawls[crawl.id]
 
 
 async def test_limit_is_spent_on_fruitful_links() -> None:
     """Each article has three forms, and the limit is a third of all pages."""
-    stage = Stage()
-    wiki(stage)
+    stage = wiki()
     ended = await crawled(stage, replace(WIKI, pages_max=54))
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.MAX_PAGES)
     assert len(asked(stage)) == 54
@@ -94,8 +90,7 @@ async def test_limit_is_spent_on_fruitful_links() -> None:
 
 @pytest.mark.parametrize("pages_max", [20, 54])
 async def test_links_beyond_limit_do_not_count_as_scheduled(pages_max: int) -> None:
-    stage = Stage()
-    wiki(stage)
+    stage = wiki()
     ended = await crawled(stage, replace(WIKI, pages_max=pages_max))
     known = stage.pack_fetcher.kinds.learner_for(ended).scores._kinds.known.values()
     assert sum(one.requested for one in known) == pages_max
@@ -103,8 +98,7 @@ async def test_links_beyond_limit_do_not_count_as_scheduled(pages_max: int) -> N
 
 
 async def test_unlimited_crawl_requests_everything_once() -> None:
-    stage = Stage()
-    wiki(stage)
+    stage = wiki()
     ended = await crawled(stage, replace(WIKI, pages_max=5_000))
     assert ended.stop is Stop.FINISHED
     assert len(asked(stage)) == len(set(asked(stage))) == 41 * 4
@@ -123,8 +117,7 @@ async def test_released_claims_are_requested_later(monkeypatch: pytest.MonkeyPat
         self._claimed.add(crawl.id, [target.url for _, target in journal.late], NOW_MS)
 
     monkeypatch.setattr(SeenStore, "note_journal", remembering)
-    stage = Stage()
-    wiki(stage, articles=12)
+    stage = wiki(articles=12)
     ended = await crawled(stage, replace(WIKI, pages_max=5_000))
     assert ended.stop is Stop.FINISHED
     assert len(asked(stage)) == len(set(asked(stage))) == 13 * 4
@@ -132,8 +125,7 @@ async def test_released_claims_are_requested_later(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("articles", [12, 40])
 async def test_crawl_stops_if_no_new_page_is_expected(articles: int) -> None:
-    stage = Stage()
-    wiki(stage, articles=articles)
+    stage = wiki(articles=articles)
     crawl = replace(WIKI, pages_max=5_000, stop_when_nothing_new=True)
     ended = await crawled(stage, crawl)
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.NOTHING_NEW)
@@ -155,29 +147,24 @@ async def test_crawl_stops_if_no_new_page_is_expected(articles: int) -> None:
 
 
 async def test_crawl_of_fruitful_kinds_finishes_as_usual() -> None:
-    stage = Stage()
-    wiki(stage, forms=0)
+    stage = wiki(forms=0)
     ended = await crawled(stage, replace(WIKI, pages_max=5_000, stop_when_nothing_new=True))
     assert ended.stop is Stop.FINISHED
     assert articles_of(asked(stage)) == len(asked(stage)) == 41
 
 
 async def test_limit_reached_first_is_the_stop_reason() -> None:
-    stage = Stage()
-    wiki(stage)
+    stage = wiki()
     ended = await crawled(stage, replace(WIKI, pages_max=20, stop_when_nothing_new=True))
     assert ended.stop is Stop.MAX_PAGES
     assert len(asked(stage)) == 20
 
 
-async def test_crawl_without_own_limit_learns_no_kinds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_crawl_without_own_limit_learns_no_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     learners = []
     monkeypatch.setattr(kind_learning, "KindLearner", lambda: learners.append(1))
     monkeypatch.setattr(page_reading, "plain_words", lambda *_: learners.append(1))
-    stage = Stage()
-    wiki(stage)
+    stage = wiki()
     await crawled(stage, replace(WIKI, pages_max=1_000_000))
     assert len(asked(stage)) == 41 * 4
     assert not learners
@@ -185,8 +172,7 @@ async def test_crawl_without_own_limit_learns_no_kinds(
 
 
 async def test_urls_forbidden_by_robots_free_their_budget() -> None:
-    stage = Stage()
-    wiki(stage)
+    stage = wiki()
     stage.web.put(f"{SITE}/robots.txt", answer(200, ROBOTS))
     ended = await crawled(stage, replace(WIKI, pages_max=41, obey_robots=True))
     counts = stage.counts()
@@ -202,14 +188,9 @@ async def test_urls_forbidden_by_robots_free_their_budget() -> None:
 async def test_skipped_late_links_do_not_take_one_round_each(
     path: str, host_pages_max: int | None, skipped: int
 ) -> None:
-    stage = Stage()
-    wiki(stage, articles=8, forms=0)
+    stage = wiki(articles=8, forms=0)
     links = [path.format(number) for number in range(400)]
-    links += [
-        "/log?of=a_b",
-        "/talk/of_a_b",
-        "/old?page=a_b&of=c_d",
-    ]  # several kinds
+    links += ["/log?of=a_b", "/talk/of_a_b", "/old?page=a_b&of=c_d"]  # several kinds
     home = stage.web.answers[HOME][0]
     assert isinstance(home, Response)
     more = "".join(f'<a href="{link}">x</a>' for link in links).encode()
@@ -244,8 +225,7 @@ async def test_unsent_late_packs_are_sent_when_queue_is_empty(
             failing, troubles = False, troubles + 1
             raise Killed if dies else Transient(effect)
 
-    stage = Stage(gate=gate)
-    wiki(stage, articles=12)
+    stage = wiki(articles=12, gate=gate)
     first = stage.begin(replace(WIKI, pages_max=500), HOME)
     for number in range(dead):
         stage.count(CRAWL, claimed=1)
@@ -271,8 +251,7 @@ async def test_unsent_late_packs_are_sent_when_queue_is_empty(
 
 
 async def test_raised_limit_continues_with_late_links() -> None:
-    stage = Stage()
-    wiki(stage, articles=12)
+    stage = wiki(articles=12)
     control = control_of(stage)
     spec = CrawlSpec(seeds=(HOME,), name="w", delay_ms=0, obey_robots=False, pages_max=14)
     await control.start(spec)
@@ -288,8 +267,7 @@ async def test_raised_limit_continues_with_late_links() -> None:
 
 @pytest.mark.parametrize("dead", [3, 60])
 async def test_dead_letters_do_not_delay_late_links(dead: int) -> None:
-    stage = Stage()
-    wiki(stage)
+    stage = wiki()
     crawl = replace(WIKI, pages_max=5_000)
     first = stage.begin(crawl, HOME)
     for number in range(dead):
@@ -304,8 +282,7 @@ async def test_dead_letters_do_not_delay_late_links(dead: int) -> None:
 
 
 async def test_late_pack_delivered_twice_counts_once() -> None:
-    stage = Stage()
-    wiki(stage)
+    stage = wiki()
     crawl = replace(WIKI, pages_max=5_000)
     assert await stage.deliver(stage.begin(crawl, HOME)) == []
     seen = 0
@@ -322,8 +299,7 @@ async def test_late_pack_delivered_twice_counts_once() -> None:
 
 
 async def test_late_pack_after_duration_is_not_requested() -> None:
-    stage = Stage()
-    wiki(stage)
+    stage = wiki()
     crawl = replace(WIKI, pages_max=5_000, duration_max_s=50)
     assert await stage.deliver(stage.begin(crawl, HOME)) == []
     while stage.world.sent and not stage.counts().get("late_packs_taken"):
@@ -335,8 +311,7 @@ async def test_late_pack_after_duration_is_not_requested() -> None:
 
 
 async def test_explain_reports_late_link_and_yield_of_its_kind() -> None:
-    stage = Stage()
-    wiki(stage)
+    stage = wiki()
     crawl = replace(WIKI, pages_max=54)
     assert await stage.deliver(stage.begin(crawl, HOME)) == []
     for _ in range(12):

@@ -12,7 +12,7 @@ from orbweaver.frontier import admission
 from orbweaver.frontier.backlog import WaitingPack
 from orbweaver.frontier.messages import Pack, child_id
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.errors import NOTHING, Transient
+from orbweaver.model.errors import NOTHING
 from orbweaver.model.page_record import shard_of
 from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
@@ -21,7 +21,7 @@ from orbweaver.worker import link_dedup, response_handling
 from orbweaver.worker.seen_store import ASKED_MIN
 from tests.memory import MemoryFrontier, Moment
 from tests.memory.world import Claim
-from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, noting, pack_of, urls_of
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, fail_on, html, noting, pack_of, urls_of
 
 OTHER = "https://other.example"
 
@@ -75,14 +75,7 @@ async def test_links_of_hosts_with_waiting_pack_are_surplus(
 
 
 async def test_links_survive_failed_journal_of_other_pack() -> None:
-    refused: list[str] = []
-
-    async def once(effect: str, moment: Moment) -> None:
-        if effect == "packs.journal" and moment is Moment.BEFORE and not refused:
-            refused.append(effect)
-            raise Transient("not now")
-
-    stage = Stage(gate=once)
+    stage = Stage(gate=fail_on("packs.journal"))
     packs = batch(stage, ("/a", "/x"), ("/b", "/x"), ("/c", "/x"))
     (failed,) = await stage.deliver(*packs)
     missing = f"{SITE}/{'abc'[failed]}"
@@ -177,18 +170,10 @@ async def test_late_link_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None
 async def test_full_shard_does_not_affect_other_shards() -> None:
     stage = Stage()
     crawl = replace(CRAWL, shards=2, quotas=(0, 9))
-    full, open_ = (
-        next(
-            pack
-            for pack in (child_id("pack", place) for place in range(99))
-            if shard_of(pack, 2) == at
-        )
-        for at in range(2)
-    )
+    ids = {shard_of(pack, 2): pack for pack in (child_id("pack", place) for place in range(99))}
     stage.begin(crawl, f"{SITE}/page0", f"{SITE}/page1")
-    for name, link in (("page0", "/a"), ("page1", "/b")):
-        stage.web.put(f"{SITE}/{name}", html(link))
-    await stage.deliver(pack_of(f"{SITE}/page0", pack=full))
+    stage.serve({"/page0": html("/a"), "/page1": html("/b")})
+    await stage.deliver(pack_of(f"{SITE}/page0", pack=ids[0]))
     assert not stage.world.sent
-    await stage.deliver(pack_of(f"{SITE}/page1", pack=open_))
+    await stage.deliver(pack_of(f"{SITE}/page1", pack=ids[1]))
     assert urls_of(stage.sent()) == {f"{SITE}/b"}

@@ -20,6 +20,7 @@ from tests.unit.stage import (
     SITE,
     Stage,
     answer,
+    call_on,
     html,
     kill_at,
     kill_on,
@@ -39,9 +40,8 @@ SEEDS = SeedsMessage(id=child_id("seeds", 0), crawl=CRAWL.id, at_ms=NOW_MS, refe
 
 async def test_finished_pack_is_not_requested_again() -> None:
     """The second delivery finds the ledger (commit record) and writes nothing (case 2)."""
-    stage = Stage()
+    stage = Stage().serve({A: html("/b")})
     pack = stage.begin(CRAWL, A)
-    stage.web.put(A, html("/b"))
     await stage.deliver(pack)
     sent, counters = list(stage.world.sent), stage.counts()
     effects: list[str] = []
@@ -75,9 +75,8 @@ async def test_copy_read_before_crawl_end_releases_no_claim() -> None:
 async def test_possibly_unsent_outbox_is_sent_again() -> None:
     """The packs have the same ids (cases 5, 6)."""
     for effect, moment in (("queue.send", Moment.BEFORE), ("packs.sent", Moment.BEFORE)):
-        stage = Stage(gate=kill_on(effect, moment))
+        stage = Stage(gate=kill_on(effect, moment)).serve({A: html("/b")})
         pack = stage.begin(CRAWL, A)
-        stage.web.put(A, html("/b"))
         assert not await survives(stage.deliver(pack))
         stage.restart()
         assert await stage.deliver(pack) == []
@@ -95,9 +94,8 @@ async def test_ledger_without_journal_ends_pack() -> None:
 
 async def test_journaled_pack_is_not_fetched_again() -> None:
     """The journal of the first delivery is used, whatever has changed since (case 4)."""
-    stage = Stage(gate=kill_on("packs.journal", Moment.AFTER))
+    stage = Stage(gate=kill_on("packs.journal", Moment.AFTER)).serve({A: [html("/b"), answer(404)]})
     pack = stage.begin(CRAWL, A)
-    stage.web.put(A, html("/b"), answer(404))
     assert not await survives(stage.deliver(pack))
     assert stage.world.pages == {}
     stage.restart()
@@ -109,9 +107,8 @@ async def test_journaled_pack_is_not_fetched_again() -> None:
 
 async def test_crash_before_journal_costs_second_fetch() -> None:
     """The page is counted once (case 3)."""
-    stage = Stage(gate=kill_on("packs.journal", Moment.BEFORE))
+    stage = Stage(gate=kill_on("packs.journal", Moment.BEFORE)).serve({A: html()})
     pack = stage.begin(CRAWL, A)
-    stage.web.put(A, html())
     assert not await survives(stage.deliver(pack))
     stage.restart()
     assert await stage.deliver(pack, receives=2) == []
@@ -121,16 +118,10 @@ async def test_crash_before_journal_costs_second_fetch() -> None:
 
 async def test_stale_delivery_uses_existing_journal() -> None:
     """The late delivery writes no journal, record or count (case 18)."""
-    stage = Stage()
+    stage = Stage().serve({A: html("/late")})
     pack = stage.begin(CRAWL, A)
-    stage.web.put(A, html("/late"))
     first = Journal(at_ms=NOW_MS, candidates=(Target(url=B, depth=1),), counts={"failed": 1})
-
-    async def meanwhile(effect: str, moment: Moment) -> None:
-        if (effect, moment) == ("packs.journal", Moment.BEFORE):
-            stage.world.journals[ROOT] = first
-
-    stage.restart(meanwhile)
+    stage.restart(call_on("packs.journal", lambda: stage.world.journals.update({ROOT: first})))
     await stage.deliver(pack)
     assert stage.world.journals[ROOT] == first
     assert stage.world.pages == {}
@@ -143,9 +134,8 @@ async def test_crash_at_any_step_of_pack_is_repaired(*, remains: bool) -> None:
     """Every redelivery has the same result and counts once (cases 3 to 6)."""
     moment = 1
     while True:
-        stage = Stage(gate=kill_at(moment))
+        stage = Stage(gate=kill_at(moment)).serve({A: html("/b") if remains else html()})
         pack = stage.begin(CRAWL, A)
-        stage.web.put(A, html("/b") if remains else html())
         if await survives(stage.deliver(pack)):
             break
         stage.restart()
@@ -243,13 +233,11 @@ async def test_pack_after_sealed_crawl_has_no_effect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("passed_ms", "asked"),
-    [(CRAWL_FRESH_MS - 1, True), (CRAWL_FRESH_MS, False), (-1, False)],
+    ("passed_ms", "asked"), [(CRAWL_FRESH_MS - 1, True), (CRAWL_FRESH_MS, False), (-1, False)]
 )
 async def test_cancellation_is_noticed_within_five_seconds(passed_ms: int, *, asked: bool) -> None:
-    stage = Stage()
+    stage = Stage().serve({A: html()})
     stage.begin(CRAWL, A, B)
-    stage.web.put(A, html())
     await stage.deliver(pack_of(A))
     stage.world.crawls[CRAWL.id] = replace(CRAWL, state=State.STOPPING)
     stage.clock.at_ms = NOW_MS + passed_ms

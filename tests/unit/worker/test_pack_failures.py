@@ -95,9 +95,8 @@ async def test_url_crashing_worker_is_dead_lettered() -> None:
 
 async def test_redriven_pack_is_tried_once_more() -> None:
     """The cause may be fixed (case 24)."""
-    stage = Stage()
+    stage = Stage().serve({A: html()})
     stage.begin(CRAWL, A)
-    stage.web.put(A, html())
     pack = pack_of(A, failures=1)
     stage.world.strikes[ROOT] = STRIKES_MAX
     await stage.deliver(pack)
@@ -282,9 +281,8 @@ async def test_links_beyond_spent_budget_are_late(other_crawls: int) -> None:
 
 
 async def test_outcomes_and_failures_are_metrics() -> None:
-    stage = Stage()
+    stage = Stage().serve({A: html()})
     stage.begin(CRAWL, A, B)
-    stage.web.put(A, html())
     await stage.deliver(pack_of(A, B))
     ended = {"fetched": 1, "failed": 1, "UrlsEnded": 2}
     assert stage.metrics.totals == {**ended, "bytes": 19}
@@ -293,9 +291,8 @@ async def test_outcomes_and_failures_are_metrics() -> None:
 
 async def test_failed_journal_write_returns_pack() -> None:
     """No claim or record is written before the journal (case 3)."""
-    stage = Stage(gate=fail_on("packs.journal"))
+    stage = Stage(gate=fail_on("packs.journal")).serve({A: html("/b")})
     pack = stage.begin(CRAWL, A)
-    stage.web.put(A, html("/b"))
     assert await stage.deliver(pack) == [0]
     assert (stage.world.claims, stage.world.pages) == ({}, {})
     known = await stage.packs.recall([ROOT])

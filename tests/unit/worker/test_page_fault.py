@@ -197,9 +197,7 @@ async def test_page_raises_ends_as_unreadable_beside_others(
         return real(job, *more)
 
     monkeypatch.setattr(read, raising)
-    stage = Stage()
-    stage.web.put(HOME, html())
-    stage.web.put(OTHER, html("/two"))
+    stage = Stage().serve({HOME: html(), OTHER: html("/two")})
     with caplog.at_level(logging.ERROR):
         assert await stage.deliver(stage.begin(CRAWL, HOME, OTHER)) == []
     assert outcomes(stage.world) == {HOME: "failed.unreadable", OTHER: "fetched.ok"}

@@ -28,8 +28,7 @@ async def crawled(crawl: Crawl) -> Stage:
     stage.web.put(f"{SITE}/a", page)
     stage.web.put(f"{SITE}/b", answer(200, b"<p>no links"))
     stage.web.put(f"{SITE}/old", answer(301, location="/b"))
-    assert await stage.deliver(stage.begin(crawl, f"{SITE}/a")) == []
-    await stage.drain()
+    await stage.crawl(crawl, f"{SITE}/a")
     return stage
 
 

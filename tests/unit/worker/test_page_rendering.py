@@ -86,9 +86,7 @@ async def rendered(browser: Browser, crawl: Crawl = AUTO, page: Response = SHELL
 
 
 def stage_of(browser: Browser | None, page: Response | Failure = SHELL) -> Stage:
-    stage = Stage(renderer=browser)
-    stage.web.put(A.url, page)
-    return stage
+    return Stage(renderer=browser).serve({A.url: page})
 
 
 async def test_rendered_content_replaces_fetched_page() -> None:
@@ -152,9 +150,7 @@ async def test_page_returns_if_renderer_is_busy() -> None:
     assert task.wait_s > 0
 
 
-async def test_page_waiting_for_its_kind_returns_in_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_page_waiting_for_its_kind_returns_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PageRendering, "wait_s", lambda _self, _context: 0.05)
     stage = stage_of(browser := Lingering())
     others = [Target(url=f"{SITE}/kind/{name}", depth=1) for name in ("one", "two")]

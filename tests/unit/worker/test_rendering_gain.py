@@ -100,9 +100,7 @@ def test_kinds_differ_by_host_shape_and_mark() -> None:
 _WORDS = {place: f"/w{place}x/" for place in range(26)}
 
 
-@given(
-    pages=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), max_size=60),
-)
+@given(pages=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), max_size=60))
 def test_workers_agree_on_credit_after_reads(pages: list[tuple[int, bool, bool]]) -> None:
     workers = [LearnedKinds() for _ in range(3)]
     committed: Counter[str] = Counter()

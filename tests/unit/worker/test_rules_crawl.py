@@ -32,14 +32,21 @@ async def seed(stage: Stage, crawl: Crawl) -> None:
         assert await stage.deliver(message) == []
 
 
-def site(stage: Stage) -> None:
-    stage.web.put(HOME, html("/list/1", "/archive/1", "/news"))
-    stage.web.put(f"{SITE}/list/1", html("/list/2", "/a"))
-    stage.web.put(f"{SITE}/list/2", html("/b"))
-    stage.web.put(f"{SITE}/archive/1", html("/archive/2"))
-    stage.web.put(f"{SITE}/archive/2", html("/archive/3", "/c"))
-    for path in ("news", "a", "b", "c", "archive/3"):
-        stage.web.put(f"{SITE}/{path}", html())
+async def crawled(stage: Stage, crawl: Crawl) -> None:
+    await seed(stage, crawl)
+    await stage.drain()
+
+
+def site() -> Stage:
+    pages = {
+        "/": ("/list/1", "/archive/1", "/news"),
+        "/list/1": ("/list/2", "/a"),
+        "/list/2": ("/b",),
+        "/archive/1": ("/archive/2",),
+        "/archive/2": ("/archive/3", "/c"),
+        **dict.fromkeys(("/news", "/a", "/b", "/c", "/archive/3"), ()),
+    }
+    return Stage().serve({path: html(*links) for path, links in pages.items()})
 
 
 def lanes(stage: Stage) -> list[tuple[bool, tuple[str, ...]]]:
@@ -56,22 +63,18 @@ def lanes(stage: Stage) -> list[tuple[bool, tuple[str, ...]]]:
 
 
 async def test_rule_depth_replaces_depth_of_crawl() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     rules = (UrlRule(match="/list/2", depth_max=9), UrlRule(match="/archive/", depth_max=0))
-    await seed(stage, with_rules(*rules, depth_max=1))
-    await stage.drain()
+    await crawled(stage, with_rules(*rules, depth_max=1))
     assert set(outcomes(stage.world)) == {HOME, f"{SITE}/list/1", f"{SITE}/list/2", f"{SITE}/news"}
     assert stage.counts()["refused.depth"] == 3
     assert stage.world.crawls[PLAN.id].state is State.FINISHED
 
 
 async def test_rule_without_follow_ignores_links() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     stage.web.put(f"{SITE}/news", answer(301, location="/a"))
-    await seed(stage, with_rules(UrlRule(match="/list/|/news", follow=False)))
-    await stage.drain()
+    await crawled(stage, with_rules(UrlRule(match="/list/|/news", follow=False)))
     found = outcomes(stage.world)
     assert found[f"{SITE}/list/1"] == "fetched.ok"
     assert found[f"{SITE}/a"] == "fetched.ok"
@@ -80,12 +83,10 @@ async def test_rule_without_follow_ignores_links() -> None:
 
 
 async def test_rule_without_record_still_counts_outcomes() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nDisallow: /news"))
     stage.web.put(f"{SITE}/list/2", answer(500))
-    await seed(stage, with_rules(UrlRule(match="/list/|/news", record=False), obey_robots=True))
-    await stage.drain()
+    await crawled(stage, with_rules(UrlRule(match="/list/|/news", record=False), obey_robots=True))
     counts = stage.counts()
     assert not any("/list/" in url or "/news" in url for url in outcomes(stage.world))
     assert counts["claimed"] == 9
@@ -108,8 +109,7 @@ async def test_rule_without_record_still_counts_outcomes() -> None:
 
 
 async def test_express_urls_have_own_packs_and_go_first() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     await seed(stage, with_rules(UrlRule(match="/archive/", express=True)))
     assert lanes(stage) == [(False, ("/",))]
     await stage.deliver(stage.world.sent.pop().body)
@@ -117,8 +117,7 @@ async def test_express_urls_have_own_packs_and_go_first() -> None:
 
 
 async def test_express_flag_survives_retry_deferral_and_split() -> None:
-    stage = Stage()
-    stage.web.put(HOME, answer(500))
+    stage = Stage().serve({HOME: answer(500)})
     crawl = with_rules(UrlRule(match="/$", express=True), seeds=(HOME, f"{SITE}/x/"))
     await seed(stage, crawl)
     assert lanes(stage) == [(True, ("/", "/x/"))]
@@ -137,16 +136,14 @@ async def test_express_flag_survives_retry_deferral_and_split() -> None:
 
 
 async def test_rule_cannot_slow_express_crawl() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     await seed(stage, with_rules(UrlRule(match="/archive/", express=False), express=True))
     await stage.deliver(stage.world.sent.pop().body)
     assert {express for express, _ in lanes(stage)} == {True}
 
 
 async def test_changed_rules_do_not_change_journaled_pack() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     rules = (
         UrlRule(match="/archive/", express=True, window_s=60),
         UrlRule(match="$", record=False),
@@ -184,8 +181,7 @@ async def test_urls_of_host_have_delay_of_their_rule() -> None:
 
 
 async def test_longer_crawl_delay_overrides_rule() -> None:
-    stage = Stage()
-    stage.web.put(f"{SITE}/robots.txt", answer(200, b"User-agent: *\nCrawl-delay: 3"))
+    stage = Stage().serve({"/robots.txt": answer(200, b"User-agent: *\nCrawl-delay: 3")})
     crawl = with_rules(UrlRule(match="/quick/", delay_ms=0), delay_ms=1_000, obey_robots=True)
     pack = stage.begin(crawl, f"{SITE}/quick/1", f"{SITE}/quick/2")
     assert await stage.deliver(pack) == []
@@ -201,8 +197,7 @@ async def again(stage: Stage, crawl: Crawl, after_ms: int) -> set[str]:
     stage.web.asked.clear()
     stage.restart()
     run = replace(crawl, id=f"again-{after_ms}", started_at_ms=stage.clock.at_ms)
-    await seed(stage, run)
-    await stage.drain()
+    await crawled(stage, run)
     assert stage.world.crawls[run.id].state is State.FINISHED
     return {url.removeprefix(SITE) for url in stage.web.urls}
 
@@ -217,28 +212,23 @@ async def again(stage: Stage, crawl: Crawl, after_ms: int) -> set[str]:
     ],
 )
 async def test_rule_window_sets_interval_of_urls(after_ms: int, asked: set[str] | None) -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     rules = (UrlRule(match="/$", window_s=3_600), UrlRule(match="/archive/", window_s=30 * 86_400))
     crawl = with_rules(*rules)
-    await seed(stage, crawl)
-    await stage.drain()
+    await crawled(stage, crawl)
     everything = {url.removeprefix(SITE) for url in stage.web.urls}
     assert await again(stage, crawl, after_ms) == (everything if asked is None else asked)
 
 
 async def test_run_requests_url_once_with_zero_window() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     stage.web.put(f"{SITE}/news", html("/", "/list/1", "/news"))
-    await seed(stage, with_rules(UrlRule(match="/", window_s=0)))
-    await stage.drain()
+    await crawled(stage, with_rules(UrlRule(match="/", window_s=0)))
     assert len(stage.web.urls) == len(set(stage.web.urls)) == 10
 
 
 async def test_continuous_crawl_obeys_window_of_minutes() -> None:
-    stage = Stage()
-    site(stage)
+    stage = site()
     stage.web.put(f"{SITE}/news", html("/"))
     crawl = with_rules(UrlRule(match="/$", window_s=60), continuous=True, seeds_planned=0)
     await seed(stage, crawl)

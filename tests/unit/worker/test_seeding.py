@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX, Loose, SeedsMessage, decode
+from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX, Loose, SeedsMessage
 from orbweaver.model.crawl import Crawl, State, default_crawl
 from orbweaver.model.target import Target
 from orbweaver.worker.seeding import Seeder, result_of
@@ -19,13 +19,14 @@ def seeder(stage: Stage) -> Seeder:
     return Seeder(queue=stage.queue, crawls=stage.crawls, clock=stage.clock)
 
 
-async def test_bare_url_starts_default_crawl() -> None:
+@pytest.mark.parametrize("loose", [LOOSE, replace(LOOSE, references=("nonsense", f"{SITE}/a"))])
+async def test_usable_reference_starts_default_crawl(loose: Loose) -> None:
     stage = Stage()
-    assert await seeder(stage).send_seeds("m1", LOOSE) is None
+    assert await seeder(stage).send_seeds("m1", loose) is None
     assert stage.world.crawls == {"default": default_crawl(NOW_MS)}
     (seeds,) = stage.sent()
     assert isinstance(seeds, SeedsMessage)
-    assert (seeds.crawl, seeds.references) == ("default", LOOSE.references)
+    assert (seeds.crawl, seeds.references) == ("default", loose.references)
     assert not seeds.planned
 
 
@@ -68,16 +69,6 @@ async def test_unusable_loose_references_have_reason(loose: Loose, reason: str) 
     assert refused is not None
     assert refused.startswith(reason)
     assert stage.world.sent == []
-
-
-async def test_one_usable_reference_is_enough() -> None:
-    stage = Stage()
-    loose = Loose(crawl="default", references=("nonsense", f"{SITE}/a"))
-    assert await seeder(stage).send_seeds("m1", loose) is None
-    (mail,) = stage.world.sent
-    seeds = decode(mail.body)
-    assert isinstance(seeds, SeedsMessage)
-    assert seeds.references == loose.references
 
 
 # --- journals of seeds ------------------------------------------------------------------------

@@ -37,8 +37,7 @@ from tests.unit.worker.login_site import (
 PAGES = 40
 # A site that hides its pages: without a session, they do not exist.
 HIDING = replace(
-    LOGGED_IN,
-    auth=(OriginAuth(origin=SITE, login=replace(LOGIN, lost=PageCheck(status=404))),),
+    LOGGED_IN, auth=(OriginAuth(origin=SITE, login=replace(LOGIN, lost=PageCheck(status=404))),)
 )
 
 
@@ -254,8 +253,7 @@ async def test_secret_header_goes_only_to_its_origin(
     stage.world.secrets["secret:pass"] = PASSWORD
     crawl = replace(CRAWL, auth=(OriginAuth(origin=SITE, **auth),), seeds=(f"{SITE}/a",))  # type: ignore[arg-type]
     urls = (f"{SITE}/a", "http://example.com/a", "https://sub.example.com/a")
-    await stage.deliver(stage.begin(crawl, *urls))
-    await stage.drain()
+    await stage.crawl(crawl, *urls)
     sent = {one.url: dict(one.headers).get(name) for one in stage.web.requests}
     assert sent == {urls[0]: value, urls[1]: None, urls[2]: None}
 
@@ -269,8 +267,7 @@ async def test_unusable_secret_fails_the_urls(secret: str | None, error: str) ->
     if secret is not None:
         stage.world.secrets["secret:pass"] = secret
     crawl = replace(CRAWL, auth=(OriginAuth(origin=SITE, bearer="secret:pass"),))
-    await stage.deliver(stage.begin(crawl, f"{SITE}/a", "https://other.example/a"))
-    await stage.drain()
+    await stage.crawl(crawl, f"{SITE}/a", "https://other.example/a")
     assert outcomes(stage.world)[f"{SITE}/a"] == "failed.login"
     assert stage.web.urls == ["https://other.example/a"]
     errors = [record.error or "" for record in stage.world.pages.values()]

@@ -41,8 +41,7 @@ def queued(stage: Stage) -> list[tuple[Pack, int]]:
 
 
 async def test_shutdown_keeps_answered_page_and_requeues_rest() -> None:
-    stage = Stage()
-    stage.web.put(A, html())
+    stage = Stage().serve({A: html()})
     pack = stage.begin(POLITE, A, B, C)
     told_at(stage, B)
     assert await stage.deliver(pack) == []
@@ -62,8 +61,7 @@ async def test_shutdown_sends_unstarted_pack_again() -> None:
 
 
 async def test_rest_finishes_running_request_and_requeues_rest() -> None:
-    stage = Stage()
-    stage.web.put(A, html())
+    stage = Stage().serve({A: html()})
     whole = stage.web.fetch
 
     async def fetch(request: Request) -> Response | Failure:

@@ -50,8 +50,7 @@ async def test_sitemap_request_accepts_any_type_and_large_body() -> None:
     ],
 )
 async def test_sitemap_outcome_depends_on_bytes(body: bytes, content_type: str, how: str) -> None:
-    stage = Stage()
-    stage.web.put(MAP, answer(200, body, content_type=content_type))
+    stage = Stage().serve({MAP: answer(200, body, content_type=content_type)})
     await run(stage, NAMED)
     assert paths(stage)["/sitemap.xml"] == how
     record = next(record for record in stage.world.pages.values() if record.url == MAP)
@@ -59,16 +58,14 @@ async def test_sitemap_outcome_depends_on_bytes(body: bytes, content_type: str, 
 
 
 async def test_truncated_sitemap_counts_with_error() -> None:
-    stage = Stage()
-    stage.web.put(MAP, replace(answer(200, f"{SITE}/a\n".encode()), truncated=True))
+    stage = Stage().serve({MAP: replace(answer(200, f"{SITE}/a\n".encode()), truncated=True)})
     await run(stage, NAMED)
     record = next(record for record in stage.world.pages.values() if record.url == MAP)
     assert (record.reason, record.error) == ("sitemap", "the body was cut")
 
 
 async def test_redirected_sitemap_stays_sitemap() -> None:
-    stage = Stage()
-    stage.web.put(MAP, answer(301, location=f"{OTHER}/s.xml"))
+    stage = Stage().serve({MAP: answer(301, location=f"{OTHER}/s.xml")})
     put(stage, {f"{OTHER}/s.xml": urlset(f"{OTHER}/a", f"{SITE}/b")})
     await run(stage, NAMED, f"{SITE}/")
     how = outcomes(stage.world)
@@ -77,8 +74,7 @@ async def test_redirected_sitemap_stays_sitemap() -> None:
 
 
 async def test_failed_sitemap_request_is_retried() -> None:
-    stage = Stage()
-    stage.web.put(MAP, answer(500), answer(200, urlset(f"{SITE}/a")))
+    stage = Stage().serve({MAP: [answer(500), answer(200, urlset(f"{SITE}/a"))]})
     await run(stage, NAMED)
     assert paths(stage)["/sitemap.xml"] == READ
     assert stage.counts(NAMED)["retries"] == 1
@@ -93,12 +89,7 @@ async def test_self_referring_sitemap_index_ends() -> None:
     for level in range(1, 6):
         site[f"/{level}.xml"] = index(MAP, f"{SITE}/{level + 1}.xml")
     stage = await crawl(site, NAMED)
-    assert paths(stage) == {
-        "/sitemap.xml": READ,
-        "/1.xml": READ,
-        "/2.xml": READ,
-        "/3.xml": READ,
-    }
+    assert paths(stage) == {"/sitemap.xml": READ, "/1.xml": READ, "/2.xml": READ, "/3.xml": READ}
     counts = stage.counts(NAMED)
     assert (counts["refused.depth"], counts["refused.scope"]) == (2, 1)
 

@@ -13,17 +13,7 @@ from orbweaver.model.settings import Settings
 from orbweaver.parsing.sitemap import read
 from orbweaver.worker import sitemap_handling
 from orbweaver.worker.sitemap_handling import INLINE_BYTES_MAX, KEPT_MS
-from tests.unit.mapped import (
-    DAY_MS,
-    MAP,
-    NAMED,
-    crawl,
-    index,
-    messages,
-    put,
-    run,
-    urlset,
-)
+from tests.unit.mapped import DAY_MS, MAP, NAMED, crawl, index, messages, put, run, urlset
 from tests.unit.stage import NOW_MS, SITE, Stage, kill_at, outcomes, survives
 
 PAGES = tuple(f"{SITE}/{number}" for number in range(12))

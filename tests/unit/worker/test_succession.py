@@ -19,11 +19,7 @@ from orbweaver.model.settings import Settings
 from orbweaver.worker.late_packs import SENT_LATE_MS, LatePacks, SentTimes
 from orbweaver.worker.rounds import Round
 from orbweaver.worker.shutdown import ShutdownSignal
-from orbweaver.worker.succession import (
-    NOWHERE,
-    Succession,
-    place_of_message,
-)
+from orbweaver.worker.succession import NOWHERE, Succession, place_of_message
 from tests.memory import ManualClock, MemoryBacklog, MemoryPacks, MemoryQueue, World
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, SITE, pack_of
 

@@ -104,8 +104,7 @@ async def test_trap_is_bounded_and_other_host_is_crawled(
 
 async def test_index_is_requested_in_one_order() -> None:
     orders = [f"?C={column};O={order}" for column in "NMSD" for order in "AD"]
-    stage = Stage()
-    stage.web.put(f"{SITE}/", html("/pub/?C=M;O=D"))
+    stage = Stage().serve({"/": html("/pub/?C=M;O=D")})
     stage.web.put(f"{SITE}/pub/?C=M;O=D", html(*orders, "/", "a.html", "b/"))
     stage.web.put(f"{SITE}/pub/b/", html(*orders, "/pub/"))
     stage.web.put(f"{SITE}/pub/", html(*orders, "/", "a.html", "b/"))
