@@ -201,10 +201,7 @@ def test_failed_pack_is_split_into_single_urls() -> None:
     pack = Pack(id="p", crawl="c", at_ms=1, targets=(target("a"), target("b")), failures=3)
     journal = isolate_urls(pack, NOW_MS)
     packs = outbox("p", "c", journal, Ledger(pack="p", children=()))
-    assert [outgoing.pack.targets for outgoing in packs] == [
-        (target("a"),),
-        (target("b"),),
-    ]
+    assert [outgoing.pack.targets for outgoing in packs] == [(target("a"),), (target("b"),)]
     assert [outgoing.pack.failures for outgoing in packs] == [0, 0]
     assert journal.counts == {}
 

@@ -84,12 +84,7 @@ CRAWLER_COMMONS = [
     ("rfc9309-example-simple-robots.txt", "quxbot", "/ /example/page.html", ""),
     ("rfc9309-example-simple-robots.txt", "nobody", "/ /publications/doc1.html", "/x.gif"),
     ("rfc9309-example-longest-match-robots.txt", "foobot", "/example/page/x", ""),
-    (
-        "rfc9309-example-longest-match-robots.txt",
-        "foobot",
-        "/",
-        "/example/page/disallowed.gif",
-    ),
+    ("rfc9309-example-longest-match-robots.txt", "foobot", "/", "/example/page/disallowed.gif"),
     ("rfc9309-example-rule-group-merging.txt", "examplebot", "/", "/foo /bar /baz"),
     ("rfc9309-example-rule-group-merging.txt", "nobody", "/ /baz", "/foo /bar"),
     ("rfc9309-example-rule-group-merging.txt", "bazbot", "/ /foo /bar", "/baz"),

@@ -46,8 +46,7 @@ class Fixed(Random):
 
 
 @pytest.mark.parametrize(
-    ("delay_ms", "slack"),
-    [(0, 0), (1, 10), (200, 10), (1_000, 50), (2_000, 100), (60_000, 100)],
+    ("delay_ms", "slack"), [(0, 0), (1, 10), (200, 10), (1_000, 50), (2_000, 100), (60_000, 100)]
 )
 def test_slack_is_5_percent_of_delay_within_limits(delay_ms: int, slack: int) -> None:
     """The slack is 10 to 100 ms and is added to the spacing."""
@@ -120,8 +119,7 @@ def test_blocks_double_up_to_a_day(strikes: int, wait_s: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("retry_after_s", "wait_s"),
-    [(0.0, 0), (-5.0, 0), (7.5, 7.5), (315_360_000.0, BLOCK_S_MAX)],
+    ("retry_after_s", "wait_s"), [(0.0, 0), (-5.0, 0), (7.5, 7.5), (315_360_000.0, BLOCK_S_MAX)]
 )
 def test_retry_after_sets_block(retry_after_s: float, wait_s: float) -> None:
     """Values from zero to a day are accepted (case 45)."""
@@ -148,10 +146,7 @@ def test_strikes_are_forgiven_after_half_an_hour(
 ) -> None:
     """The last strike and the end of its block must both be that old."""
     host = Host(
-        name=HOST,
-        strikes=7,
-        struck_at_ms=NOW_MS - struck_ms,
-        blocked_until_ms=NOW_MS - blocked_ms,
+        name=HOST, strikes=7, struck_at_ms=NOW_MS - struck_ms, blocked_until_ms=NOW_MS - blocked_ms
     )
     assert block_until_ms(host, NOW_MS, 1.0, Fixed(0), NOW_MS)[1] == strikes
     assert strikes_of(host, NOW_MS) == strikes - 1

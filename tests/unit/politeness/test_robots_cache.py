@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Self
 
 import pytest
 
@@ -25,7 +26,7 @@ from orbweaver.politeness.robots_cache import (
 )
 from orbweaver.politeness.robots_txt import BODY_BYTES_MAX, Robots, parse
 from tests.memory import ManualClock, MemoryHosts, World
-from tests.unit.stage import CRAWL, NOW_MS, SITE, SmallWeb, answer
+from tests.unit.stage import CRAWL, NOW_MS, SITE, Answer, SmallWeb, answer
 
 ROBOTS = f"{SITE}/robots.txt"
 RULES = b"User-agent: *\nDisallow: /private/\nCrawl-delay: 3\n"
@@ -51,13 +52,22 @@ class Keeping:
             settings=Settings.of(user_agent="orbweaver/test"),
         )
 
+    def serve(self, *answers: Answer) -> Self:
+        """Set the answers to requests for the robots.txt."""
+        self.web.put(ROBOTS, *answers)
+        return self
+
     async def ask(self, ahead_ms: int = 60_000) -> Ruling:
         return await self.keeper.rules_for(SITE, POLITE, self.clock.at_ms + ahead_ms)
 
+    async def rules(self) -> Robots:
+        ruling = await self.ask()
+        assert isinstance(ruling, Robots)
+        return ruling
+
 
 async def test_rules_are_fetched_once_for_all_containers() -> None:
-    keeping = Keeping()
-    keeping.web.put(ROBOTS, answer(200, RULES))
+    keeping = Keeping().serve(answer(200, RULES))
     for _ in range(2):
         rules = await keeping.ask()
         assert isinstance(rules, Robots)
@@ -101,8 +111,7 @@ async def test_crawl_with_own_agent_uses_it_for_robots() -> None:
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
 async def test_missing_file_allows_everything(status: int) -> None:
     """RFC 9309, 2.3.1.3: an unavailable file means no rules. The result is cached (case 67)."""
-    keeping = Keeping()
-    keeping.web.put(ROBOTS, answer(status))
+    keeping = Keeping().serve(answer(status))
     assert await keeping.ask() is None
     assert await keeping.ask() is None
     assert keeping.web.urls == [ROBOTS]
@@ -122,8 +131,7 @@ async def test_missing_file_allows_everything(status: int) -> None:
 )
 async def test_unreachable_file_forbids_everything(said: Response | Failure, detail: str) -> None:
     """RFC 9309, 2.3.1.4: an unreachable file disallows all until the next fetch (case 67)."""
-    keeping = Keeping()
-    keeping.web.put(ROBOTS, said)
+    keeping = Keeping().serve(said)
     ruling = await keeping.ask()
     asked_ms = keeping.clock.at_ms
     assert isinstance(ruling, RobotsUnreachable)
@@ -138,10 +146,8 @@ async def test_unreachable_file_forbids_everything(said: Response | Failure, det
 
 
 async def test_empty_file_has_no_rules() -> None:
-    keeping = Keeping()
-    keeping.web.put(ROBOTS, answer(204, None))
-    rules = await keeping.ask()
-    assert isinstance(rules, Robots)
+    keeping = Keeping().serve(answer(204, None))
+    rules = await keeping.rules()
     assert rules.allows("orbweaver", f"{SITE}/private/a")
 
 
@@ -164,8 +170,7 @@ async def test_five_redirects_are_followed(hops: int, *, followed: bool) -> None
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "http://[bad/", "javascript:x"])
 async def test_invalid_redirect_counts_as_missing_file(location: str) -> None:
     """Other schemes and invalid URLs are not followed (case 42)."""
-    keeping = Keeping()
-    keeping.web.put(ROBOTS, answer(302, location=location))
+    keeping = Keeping().serve(answer(302, location=location))
     assert await keeping.ask() is None
     assert keeping.web.urls == [ROBOTS]
 
@@ -180,26 +185,18 @@ async def test_file_exceeding_limit_loses_only_last_line(over: int) -> None:
     body = start + b"#" * (size - len(start) - 1) + b"\n" + last
     cut = replace(answer(200, body[:BYTES_MAX]), truncated=len(body) > BYTES_MAX)
     keeping.web.put(ROBOTS, cut)
-    rules = await keeping.ask()
-    assert isinstance(rules, Robots)
-    assert not rules.allows("orbweaver", f"{SITE}/private")
+    assert not (await keeping.rules()).allows("orbweaver", f"{SITE}/private")
     assert BYTES_MAX > BODY_BYTES_MAX  # otherwise a complete last line could not be recognised
 
 
-async def test_truncated_file_loses_incomplete_allow_rule() -> None:
-    for status, truncated in ((200, True), (206, False)):
-        keeping = Keeping()
-        part = answer(status, b"User-agent: *\nDisallow: /\nAllow: /")
-        keeping.web.put(ROBOTS, replace(part, truncated=truncated))
-        rules = await keeping.ask()
-        assert isinstance(rules, Robots)
-        assert not rules.allows("orbweaver", f"{SITE}/private")
-        keeping = Keeping()
-        part = answer(status, b"User-agent: *\nAllow: /\nDisallow: /private")
-        keeping.web.put(ROBOTS, replace(part, truncated=truncated))
-        rules = await keeping.ask()
-        assert isinstance(rules, Robots)
-        assert not rules.allows("orbweaver", f"{SITE}/private")
+@pytest.mark.parametrize(("status", "truncated"), [(200, True), (206, False)])
+@pytest.mark.parametrize("lines", [b"Disallow: /\nAllow: /", b"Allow: /\nDisallow: /private"])
+async def test_truncated_file_loses_incomplete_allow_rule(
+    status: int, lines: bytes, *, truncated: bool
+) -> None:
+    part = replace(answer(status, b"User-agent: *\n" + lines), truncated=truncated)
+    rules = await Keeping().serve(part).rules()
+    assert not rules.allows("orbweaver", f"{SITE}/private")
 
 
 @pytest.mark.parametrize(
@@ -275,16 +272,14 @@ async def test_cached_rules_are_used_for_a_day(age_ms: int, *, asked: bool) -> N
     entry = RobotsEntry(fetched_at_ms=NOW_MS - age_ms, body=b"")
     keeping.world.hosts[SITE] = Host(name=SITE, robots=entry)
     keeping.web.put(ROBOTS, answer(200, RULES))
-    rules = await keeping.ask()
-    assert isinstance(rules, Robots)
+    rules = await keeping.rules()
     assert bool(keeping.web.urls) is asked
     assert rules.allows("orbweaver", f"{SITE}/private/a") is not asked
 
 
 async def test_changed_rules_are_seen_within_a_day() -> None:
     """A host can start to forbid during a crawl (case 67)."""
-    keeping = Keeping()
-    keeping.web.put(ROBOTS, answer(404), answer(200, RULES))
+    keeping = Keeping().serve(answer(404), answer(200, RULES))
     assert await keeping.ask() is None
     keeping.clock.at_ms += FRESH_MS
     assert isinstance(await keeping.ask(), Robots)

@@ -9,12 +9,7 @@ from itertools import count, product
 import pytest
 
 from orbweaver.politeness.robots_rules import UNDECIDED, VERDICTS_MAX, AgentRules, RobotsRule
-from orbweaver.politeness.robots_txt import (
-    BODY_BYTES_MAX,
-    INDEXED_MAX,
-    parse,
-    whole_lines,
-)
+from orbweaver.politeness.robots_txt import BODY_BYTES_MAX, INDEXED_MAX, parse, whole_lines
 
 SITE = "https://example.com"
 AGENT = "orbweaver"

@@ -136,8 +136,7 @@ def test_damaged_archive_is_refused_and_leaves_nothing(tmp_path: Path, damage: o
 
 
 @pytest.mark.parametrize(
-    ("sizes", "said"),
-    [({"lib/liby.so": 7}, "lacks files"), ({"headless_shell": 7}, "lacks files")],
+    ("sizes", "said"), [({"lib/liby.so": 7}, "lacks files"), ({"headless_shell": 7}, "lacks files")]
 )
 def test_wrong_file_size_is_refused(tmp_path: Path, sizes: dict[str, int], said: str) -> None:
     with pytest.raises(BrowserUnusable, match=said):
