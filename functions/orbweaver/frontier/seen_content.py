@@ -22,10 +22,9 @@ NEWS_MAX = 8_000
 RUNS_NEWS_MAX = 30_000
 # A text is new if at least NEW_MIN of its runs of words, and the share NEW_SHARE of them, are new.
 # Runs that COMMON texts have, such as menus, are ignored. Measured: docs/evidence/yield.md.
+# Twice the share must be new in a text whose path was read before below other folders. It can be
+# the same text with an author added to each line.
 NEW_SHARE, NEW_MIN, COMMON = 0.2, 2, 20
-# Required share for a text whose path was read before below other folders. It can be the same text
-# with an author added to each line.
-NEW_SHARE_AGAIN = 0.4
 # Slots of one byte each that count runs. They are cleared when a quarter of them is used.
 RUN_SLOTS, SLOTS_FILLED = 1 << 21, 4
 _VERSION = 1
@@ -103,7 +102,7 @@ class SeenContent:
         new, own = self._keep_runs(slots)
         if len(self._news_runs) + len(slots) <= RUNS_NEWS_MAX:
             self._news_runs.extend(slots)
-        return new >= NEW_MIN and new >= (NEW_SHARE_AGAIN if again else NEW_SHARE) * own
+        return new >= NEW_MIN and new >= (2 if again else 1) * NEW_SHARE * own
 
     @property
     def has_news(self) -> bool:
