@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Sequence
 from operator import itemgetter
 
 from orbweaver.frontier.kind_count import TRIED_MIN
-from orbweaver.frontier.kind_scores import FEW_UNTRIED, KindScore, KindScores
+from orbweaver.frontier.kind_scores import KindScore, KindScores
 from orbweaver.frontier.late_links import (
     DOUBTFUL,
     FEW_OUT,
@@ -24,7 +24,7 @@ from orbweaver.frontier.late_links import (
 from orbweaver.frontier.seen_content import FRUIT, PAGE, text_hash
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
-from orbweaver.model.slices import sliced, unpaused
+from orbweaver.model.slices import unpaused
 from orbweaver.model.target import Target, TargetKind
 from orbweaver.model.url import host_of
 
@@ -73,14 +73,7 @@ class KindLearner:
         # Links with priority and sitemaps never wait.
         first = [link for link in links if _is_never_late(link)]
         usual = [link for link in links if not _is_never_late(link)]
-        scores = self.scores
-        if scores.is_all_fruitful or (taken is None and (yield from self._are_few(usual))):
-            if not scores.is_mostly_fruitful:
-                for index, link in enumerate(usual, 1):
-                    scores.count(link.url).add_scheduled()
-                    scores.note_sent(link.url)
-                    if index % SORTED_AT_ONCE == 0:
-                        yield
+        if self.scores.is_all_fruitful:
             return [*first, *usual], []
         prompt = [(-1.0, link) for link in first]
         waiting: list[tuple[float, Banded]] = []
@@ -105,19 +98,6 @@ class KindLearner:
         return [link for _, link in prompt], [one for _, one in waiting]
 
     sorted_out = unpaused(sort_links)
-
-    def _are_few(self, usual: Sequence[Target]) -> Generator[None, None, bool]:
-        """Return True if the links are of few kinds, all of which brought new content so far."""
-        untried = 0
-        for part in sliced(usual, SORTED_AT_ONCE):
-            if not self.scores.may_be_few():
-                return False
-            untried += sum(not self.scores.score_of(link.url).count.is_tried for link in part)
-            if untried > FEW_UNTRIED:
-                return False
-            if len(part) == SORTED_AT_ONCE:
-                yield
-        return self.scores.are_few()
 
     def _is_fruitful(self, link: Target) -> bool:
         known = self.scores.score_of(link.url)

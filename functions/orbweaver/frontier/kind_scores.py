@@ -34,13 +34,10 @@ from orbweaver.model.url_kind import (
 from orbweaver.model.value import value_class
 
 # Nearly all kinds are fruitful if their share is at least CALM. The share is smoothed by
-# CALM_WEIGHT imaginary kinds, half of them fruitful. The same holds if all kinds are fruitful after
-# CALM_NOTED responses.
-CALM, CALM_WEIGHT, CALM_NOTED = 0.68, 6, 64
-# Links are not reordered while few kinds are known: at most FEW_KINDS dissimilar kinds, and at most
-# FEW_UNTRIED links at a time of kinds with few results. More such links would mostly be requested
-# before their kinds have results. From FEW_KINDS mostly fruitless kinds on, all texts are compared.
-FEW_KINDS, FEW_UNTRIED = 2, 300
+# CALM_WEIGHT imaginary kinds, half of them fruitful.
+CALM, CALM_WEIGHT = 0.68, 6
+# From this number of mostly fruitless kinds on, all texts are compared.
+FEW_KINDS = 2
 # Each URL is counted three times: under its kind and under two wider kinds.
 LEVELS = 3
 KINDS_MAX = 200
@@ -148,8 +145,6 @@ class KindScores:
             False
         )
         self._noted = self._counted = 0
-        # True once other workers' counts were read.
-        self._told = False
         # Requested kinds and fruitful kinds in the shared counts, including wider kinds.
         self._of_all = (0, 0)
         # True if a kind is known to be fruitful (`is_rich`). Then kinds without results wait.
@@ -223,24 +218,6 @@ class KindScores:
         self._look()
         return self._all_fruitful
 
-    def are_few(self) -> bool:
-        """Return True if the crawl has few kinds, and all kinds requested here are fruitful so far.
-
-        Always False if `may_be_few` returns False.
-        """
-        # Only during the first responses. Later, their results are a better guide.
-        asked = [one for one in self._kinds.known.values() if one.requested]
-        return self.may_be_few() and all(one.is_fruitful_so_far for one in asked)
-
-    def may_be_few(self) -> bool:
-        """Return True if the crawl has just begun and has URLs of few kinds, all of them fruitful.
-
-        Returns False until other workers' counts are read, and after kinds were merged.
-        """
-        kinds, fruitful = self._of_all
-        few = len(self._alike) <= FEW_KINDS and kinds == fruitful <= LEVELS * FEW_KINDS
-        return few and self._told and self._noted < CALM_NOTED and self._changes() == (0, 0, 0)
-
     @property
     def has_many_barren(self) -> bool:
         """True if several kinds are mostly fruitless, and not nearly all kinds are fruitful.
@@ -264,9 +241,9 @@ class KindScores:
         fruitful = sum(one.is_fruitful_so_far for one in asked)
         own = (len(asked), fruitful)
         barren, of_all = (kinds > some for kinds, some in (own, self._of_all))
-        nearly_all = _nearly_all(*own) or (not barren and self._noted >= CALM_NOTED)
         some_barren = barren or of_all
-        self._mostly_fruitful = nearly_all and (not of_all or _nearly_all(*self._of_all))
+        others_agree = not of_all or _nearly_all(*self._of_all)
+        self._mostly_fruitful = _nearly_all(*own) and others_agree
         self._all_fruitful = self._mostly_fruitful and not some_barren
         mixed = len(asked) - fruitful >= FEW_KINDS
         self._many_barren = mixed and not self._mostly_fruitful
@@ -381,10 +358,10 @@ class KindScores:
         """Adopt the shared counts `total`, to which this container has just added its own."""
         self._forget()
         self._open.clear()
-        self._shared, self._told = total, True
+        self._shared = total
         self._of_all = _fruitful_in(total)
         # Update the state at the next access, including shared results.
-        self._noted, self._counted = max(self._noted, requested_in(total)), -1
+        self._counted = -1
         for kinds in (self._kinds, self._everywhere, self._folders):
             for shape, count in kinds.heaviest().items():
                 key = kind_key(shape)
