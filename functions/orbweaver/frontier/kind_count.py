@@ -12,8 +12,9 @@ from typing import Self
 PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
 # Number of requests after which a kind of URLs is *tried*: enough to judge it.
 TRIED_MIN = 3
-# A kind with at least this number of requests and this score is *rich*: worth its requests.
-RICH_ASKED, RICH_SCORE = 4, 0.7
+# Share that counts as most: of the URLs of a kind, or of the kinds of a crawl. A kind with
+# RICH_ASKED requests of which most were fruitful is *rich*: worth its requests.
+MOST, RICH_ASKED = 0.7, 4
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class KindCount:
 
     @property
     def is_rich(self) -> bool:
-        return self.requested >= RICH_ASKED and self.score(PRIOR) >= RICH_SCORE
+        return self.requested >= RICH_ASKED and self.score(PRIOR) >= MOST
 
     @property
     def is_fruitful_so_far(self) -> bool:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import islice, product
 
-from orbweaver.frontier.kind_count import PRIOR, TRIED_MIN, KindCount
+from orbweaver.frontier.kind_count import MOST, PRIOR, TRIED_MIN, KindCount
 from orbweaver.frontier.kind_shape import (
     coarse_shape,
     generalise_folders,
@@ -33,9 +33,8 @@ from orbweaver.model.url_kind import (
 )
 from orbweaver.model.value import value_class
 
-# Nearly all kinds are fruitful if their share is at least CALM. The share is smoothed by
-# CALM_WEIGHT imaginary kinds, half of them fruitful.
-CALM, CALM_WEIGHT = 0.68, 6
+# The share of fruitful kinds is smoothed by CALM_WEIGHT imaginary kinds, half of them fruitful.
+CALM_WEIGHT = 6
 # From this number of mostly fruitless kinds on, all texts are compared.
 FEW_KINDS = 2
 # Each URL is counted three times: under its kind and under two wider kinds.
@@ -208,7 +207,7 @@ class KindScores:
 
     @property
     def is_mostly_fruitful(self) -> bool:
-        """True if nearly all kinds are fruitful, so that ordering the links gains nothing."""
+        """True if most kinds are fruitful, so that ordering the links gains nothing."""
         self._look()
         return self._mostly_fruitful
 
@@ -220,7 +219,7 @@ class KindScores:
 
     @property
     def has_many_barren(self) -> bool:
-        """True if several kinds are mostly fruitless, and not nearly all kinds are fruitful.
+        """True if several kinds are mostly fruitless, and not most kinds are fruitful.
 
         Then every page's text is compared.
         """
@@ -242,8 +241,8 @@ class KindScores:
         own = (len(asked), fruitful)
         barren, of_all = (kinds > some for kinds, some in (own, self._of_all))
         some_barren = barren or of_all
-        others_agree = not of_all or _nearly_all(*self._of_all)
-        self._mostly_fruitful = _nearly_all(*own) and others_agree
+        others_agree = not of_all or _are_most(*self._of_all)
+        self._mostly_fruitful = _are_most(*own) and others_agree
         self._all_fruitful = self._mostly_fruitful and not some_barren
         mixed = len(asked) - fruitful >= FEW_KINDS
         self._many_barren = mixed and not self._mostly_fruitful
@@ -396,8 +395,8 @@ def _telling(shape: Shape, parameters: KindCount, folder: KindCount) -> list[Kin
     return [parameters, folder] if shape[7] else [folder]
 
 
-def _nearly_all(kinds: int, fruitful: int) -> bool:
-    return fruitful + CALM_WEIGHT / 2 >= CALM * (kinds + CALM_WEIGHT)
+def _are_most(kinds: int, fruitful: int) -> bool:
+    return fruitful + CALM_WEIGHT / 2 >= MOST * (kinds + CALM_WEIGHT)
 
 
 def _fruitful_in(total: Mapping[str, int]) -> tuple[int, int]:

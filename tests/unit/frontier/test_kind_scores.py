@@ -9,10 +9,9 @@ from random import Random
 import pytest
 
 from orbweaver.frontier import kind_scores, seen_content
-from orbweaver.frontier.kind_count import TRIED_MIN, KindCount
+from orbweaver.frontier.kind_count import MOST, TRIED_MIN, KindCount
 from orbweaver.frontier.kind_learner import (
     FRUITFUL,
-    SURE,
     KindLearner,
 )
 from orbweaver.frontier.kind_scores import (
@@ -62,7 +61,7 @@ def test_noindex_pages_make_kind_barren() -> None:
     articles = [page(f"/w/index.php?title=T_{n}_x", title) for n, title in enumerate(titles)]
     learner = learned(*forms, *articles)
     assert score(learner, "/w/index.php?title=New_one_9&action=edit") < 0.25
-    assert score(learner, "/w/index.php?title=New_one_9") > SURE
+    assert score(learner, "/w/index.php?title=New_one_9") > MOST
 
 
 def test_title_repeating_url_is_not_new() -> None:
@@ -336,7 +335,7 @@ def test_barren_views_of_one_file_type_predict_others() -> None:
 def test_pending_links_are_limited_by_known_pages() -> None:
     few = learned(*(page(f"/d/{n}_a_b", f"T{'abc'[n]}", reason=REASONS[n < 2]) for n in range(3)))
     paths = [f"/d/{n}_a_b" for n in range(10, 40)]
-    assert FRUITFUL < score(few, paths[0]) < SURE
+    assert FRUITFUL < score(few, paths[0]) < MOST
     assert sorted_out(few, *paths) == (paths[:9], [(SURPLUS, path) for path in paths[9:]])
     sure = learned(*(page(f"/d/{n}_a_b", f"T{'abc'[n]}") for n in range(3)))
     assert sorted_out(sure, *paths) == (paths[:21], [(SURPLUS, path) for path in paths[21:]])
@@ -472,10 +471,10 @@ def test_repeated_path_with_other_id_is_other_kind() -> None:
     for n, title in enumerate(("Ant", "Bee", "Cat", "Dog", "Elk")):
         for revision in revisions:
             learner.learn(page(f"/file/{revision}/a/{n}_x_y.py", f"{title} file@{revision}"))
-    assert score(learner, f"/file/{revisions[0]}/a/9_x_y.py") > SURE
+    assert score(learner, f"/file/{revisions[0]}/a/9_x_y.py") > MOST
     assert score(learner, "/file/999aaa000bbb/a/2_x_y.py") < 0.15
     members = learned(*(page(f"/user/{n}/posts", f"T{'abcdef'[n]}") for n in range(6)))
-    assert score(members, "/user/77/posts") > SURE
+    assert score(members, "/user/77/posts") > MOST
 
 
 def test_view_of_known_page_needs_more_new_text() -> None:
@@ -488,7 +487,7 @@ def test_view_of_known_page_needs_more_new_text() -> None:
         blamed = [word if at % 9 else f"{word} {WORDS[at % 90]}" for at, word in enumerate(lines)]
         own = text_runs(" ".join(blamed))
         learner.learn(page(f"/annotate/tip/{n}_x_y", f"T{WORDS[n]} {WORDS[-n - 1]}"), own)
-    assert score(learner, "/file/tip/9_x_y") > SURE
+    assert score(learner, "/file/tip/9_x_y") > MOST
     assert score(learner, "/annotate/tip/9_x_y") < FRUITFUL
 
 
@@ -547,7 +546,7 @@ def test_redirect_to_new_page_is_fruitful() -> None:
         redirect = page(f"/go/{n}_a_b", outcome=Outcome.REDIRECTED, reason=Reason.REDIRECT)
         learner.learn(replace(redirect, status=302))
         learner.learn(page(f"/a/{n}_x_y", f"T{WORDS[n]}", referrer=redirect.url))
-    assert score(learner, "/go/99_a_b") > SURE
+    assert score(learner, "/go/99_a_b") > MOST
 
 
 def test_doubtful_kind_releases_part_of_known_count() -> None:
