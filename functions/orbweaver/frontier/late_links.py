@@ -34,9 +34,9 @@ NOTHING_NEW = 5
 OUT_PERCENT, SENT_PERCENT, UNKNOWN_PERCENT = 1, 5, 20
 # At most FEW_OUT kinds with few results have pending URLs (frontier/kind_learner.py). If several
 # workers process a crawl, some URLs are always in flight. Then a late pack of the first two bands
-# is sent while at most FEW_OUT URLs, and at most done / SOON_PART, are in flight. After SOON_DONE
-# responses, the usual rule allows as many in flight.
-FEW_OUT, SOON_PART = 16, 4
+# is sent while at most FEW_OUT URLs are in flight. After SOON_DONE responses, the usual rule allows
+# as many in flight.
+FEW_OUT = 16
 SOON_DONE = 100 * FEW_OUT // OUT_PERCENT
 # Longest time until a host gets its next late pack: a commit and two messages.
 TAKEN_WITHIN_MS = 2_500
@@ -93,7 +93,7 @@ def _in_flight(counters: Counters) -> int:
 
 def has_few_for_promising(counters: Counters) -> bool:
     """Return True if few enough URLs are in flight to send a promising late pack early."""
-    return _in_flight(counters) <= min(FEW_OUT, counters.done // SOON_PART)
+    return _in_flight(counters) <= FEW_OUT
 
 
 def late_links_min(crawl: Crawl) -> int:

@@ -38,11 +38,10 @@ def test_due_packs_by_claimed_pages_and_limit(
     ("done", "out", "expected"),
     [
         (0, 0, True),
-        (0, 1, False),
-        (8, 2, True),
-        (8, 3, False),
+        (0, FEW_OUT, True),
+        (0, FEW_OUT + 1, False),
         (64, FEW_OUT, True),
-        (64, 17, False),
+        (64, FEW_OUT + 1, False),
     ],
 )
 def test_few_links_may_be_in_flight_in_early_crawl(done: int, out: int, expected: bool) -> None:
@@ -54,7 +53,7 @@ def test_few_links_may_be_in_flight_in_early_crawl(done: int, out: int, expected
 
 @pytest.mark.parametrize(
     ("done", "retrying", "others", "expected"),
-    [(9, 1, 0, True), (9, 9, 0, True), (9, 1, 1, False), (9, 10, 0, False)],
+    [(90, 1, 0, True), (90, 90, 0, True), (90, 1, 1, False), (90, 91, 0, False)],
 )
 def test_few_out_with_retries_counts_them_only_if_most_urls_fail(
     done: int, retrying: int, others: int, expected: bool
