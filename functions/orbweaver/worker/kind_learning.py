@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from orbweaver.frontier.kind_count import TRIED_MIN
 from orbweaver.frontier.kind_learner import KindLearner
 from orbweaver.frontier.kind_scores import FILES, WAITING, is_ordered, requested_in
 from orbweaver.frontier.known_claims import folder_of
@@ -33,10 +34,9 @@ _log = logging.getLogger(__name__)
 
 # Beyond this number, the oldest crawls are forgotten.
 CRAWLS_MAX = 50
-# Counts are shared after SHARED_FIRST new responses, or after SHARED_PERCENT of all workers'
-# responses if that is more. SHARED_ALONE_PERCENT replaces this percentage in a process that is
-# alone with its store.
-SHARED_FIRST, SHARED_PERCENT, SHARED_ALONE_PERCENT = 4, 10, 30
+# Counts are shared after TRIED_MIN new responses, or after SHARED_PERCENT of all workers' responses
+# if that is more.
+SHARED_PERCENT = 10
 # The percentage if some group of URLs is known to bring little, because other workers need these
 # counts sooner. While links are sorted, SORTING_PERCENT applies, and links that are claimed now
 # count too.
@@ -199,10 +199,8 @@ class KindLearning:
                 _log.warning("kinds.not_shared", extra=told)
 
     def _has_enough(self, known: _Learned) -> bool:
-        least, percent = SHARED_FIRST, SHARED_PERCENT
-        if self._is_alone(known):
-            percent = SHARED_ALONE_PERCENT
-        elif known.learner.scores.has_relevant_barren:
+        least, percent = TRIED_MIN, SHARED_PERCENT
+        if known.learner.scores.has_relevant_barren and not self._is_alone(known):
             least, percent = 1, SHARED_SOON_PERCENT
         return known.learner.asked - known.shared >= max(least, known.counted * percent // 100)
 
