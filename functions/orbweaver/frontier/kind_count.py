@@ -12,9 +12,9 @@ from typing import Self
 PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
 # Number of requests after which a kind of URLs is *tried*: enough to judge it.
 TRIED_MIN = 3
-# Share that counts as most: of the URLs of a kind, or of the kinds of a crawl. A kind with
-# RICH_ASKED requests of which most were fruitful is *rich*: worth its requests.
-MOST, RICH_ASKED = 0.7, 4
+# Share that counts as most: of the URLs of a kind, or of the kinds of a crawl. A tried kind whose
+# URLs were mostly fruitful is *rich*: worth its requests.
+MOST = 0.7
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class KindCount:
 
     @property
     def is_rich(self) -> bool:
-        return self.requested >= RICH_ASKED and self.score(PRIOR) >= MOST
+        return self.is_tried and self.score(PRIOR) >= MOST
 
     @property
     def is_fruitful_so_far(self) -> bool:
