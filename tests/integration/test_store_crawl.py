@@ -209,16 +209,17 @@ def test_interrupted_crawl_is_paused_and_resumed(folder: Path) -> None:
 
 
 async def test_worker_processes_use_proxy_and_show_no_password(folder: Path) -> None:
-    """The password reaches them by their pipes."""
+    """A forked process shows the arguments of its command. Proxies reach it by its pipe."""
     basic = "Basic " + b64encode(b"me:w0rd").decode()
     with graph.serve_in_background(tree(60, slow_s=0.05)) as site:
         async with proxying(ForwardProxy(way=Way.AUTHENTICATE, authorization=basic)) as proxy:
             words = ("crawl", f"{site.url}/0", *FAST, "--json", "--workers", "3")
-            with started(folder, *words, "--proxy", proxy.url("me:w0rd")) as process:
+            (folder / "proxies.txt").write_text(proxy.url("me:w0rd"))
+            with started(folder, *words, "--proxy-list", "proxies.txt") as process:
                 await asyncio.to_thread(until, site, 10)
                 shown = shown_by_children(process.pid)
                 await asyncio.to_thread(result, process)
-    assert b"store_runner" in shown
+    assert shown.count(b"--proxy-list") == 2
     assert b"w0rd" not in shown
     assert {row["proxy"] for row in page_rows(folder)} == {f"127.0.0.1:{proxy.port}"}
     assert len(proxy.heads) >= len(site.log.paths()) + 1  # and the trial of the proxy

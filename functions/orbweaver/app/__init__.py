@@ -6,7 +6,8 @@ aws_ports         ports that use AWS, created on first use
 store_ports       ports that use the embedded store (SQLite)
 wiring            components that use the ports
 proxy_guard       pauses crawls for which a worker lacks proxies
-store_runner      workers of a store, in processes of this machine
+store_runner      the worker of a store in this process
+further_processes  further worker processes of a store
 store_waiting     URLs of a store that wait or are in flight
 store_service     schedules, webhooks and the HTTP API of a store
 wiring_exporting  exporters

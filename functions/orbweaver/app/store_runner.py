@@ -15,36 +15,27 @@ Rules
 - A process that is no longer needed finishes its current requests, for up to `END_S`. It requeues
   the other URLs of its batches. After an interrupt it finishes its requests for up to
   `INTERRUPTED_S`, and then requeues them as well.
-- Further processes can start before the store exists. They import their modules and wait for a line
-  on standard input, a pipe from their parent. They end when the pipe closes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from orbweaver.adapters.local.heap import use_one_heap
-from orbweaver.adapters.local.logs import logging_to_stderr
 from orbweaver.adapters.sqlite.messages import QueueName, Sharing
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.adapters.sqlite.receiving import deliveries_of
 from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.proxy_guard import ProxyGuard
 from orbweaver.app.store_ports import StorePorts
-from orbweaver.app.wiring import keep_made, worker_of
+from orbweaver.app.wiring import worker_of
 from orbweaver.fetching.proxy_config import DIRECT, ProxyConfig, config_in
 from orbweaver.fetching.proxy_pool import PoolError
 from orbweaver.model.address_policy import THIS_MACHINE
@@ -121,6 +112,12 @@ def check_others(folder: Path, proxies: ProxyConfig) -> None:
             raise StoreUnusable(f"process {pid} works on this store with other proxies: {fix}")
 
 
+class WaitingProcesses(Protocol):
+    """Further processes of a command."""
+
+    def count_alive(self) -> int: ...
+
+
 class StoreRunner:
     """Runs the worker of one process on a store."""
 
@@ -128,7 +125,7 @@ class StoreRunner:
         self,
         ports: StorePorts,
         processes: StoreProcesses,
-        further: FurtherProcesses | None = None,
+        further: WaitingProcesses | None = None,
     ) -> None:
         """`processes` work on the store. `further` wait until they can start."""
         self._ports = ports
@@ -299,7 +296,7 @@ async def connect_store(
 
 @asynccontextmanager
 async def running(
-    ports: StorePorts, further: FurtherProcesses | None = None
+    ports: StorePorts, further: WaitingProcesses | None = None
 ) -> AsyncIterator[StoreRunner]:
     """Run a worker in this process and in further processes while the block runs."""
     use_one_heap()
@@ -325,130 +322,3 @@ async def running(
                 PortError
             ):  # otherwise they become visible after their timeout
                 ports.take_back(own)
-
-
-class FurtherProcesses:
-    """Child processes of a command. They wait for `begin` before they work on the store."""
-
-    def __init__(self, processes: Sequence[subprocess.Popen[bytes]], proxies: ProxyConfig) -> None:
-        """The processes get `proxies` by their pipes, because other users can read arguments."""
-        self.processes = processes
-        self.begun = False
-        self._line = json.dumps(asdict(proxies)).encode() + b"\n"
-
-    def begin(self) -> None:
-        """Let the processes start work on their store."""
-        self.begun = True
-        for process in self.processes:
-            assert process.stdin is not None  # noqa: S101 - asked for
-            with contextlib.suppress(BrokenPipeError):  # this process has died, others continue
-                process.stdin.write(self._line)
-                process.stdin.flush()
-
-    def count_alive(self) -> int:
-        """Count running processes."""
-        return sum(process.poll() is None for process in self.processes)
-
-    def release(self) -> None:
-        """Let the processes finish their requests and end, without waiting for them."""
-        for process in self.processes:
-            assert process.stdin is not None  # noqa: S101 - asked for
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
-
-    def end(self, *, at_once: bool) -> None:
-        """End the processes and wait. With `at_once`, requests have only `INTERRUPTED_S` left."""
-        if at_once:
-            for process in self.processes:
-                process.terminate()
-        self.release()
-        for process in self.processes:
-            try:
-                process.wait(3 * END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-@contextmanager
-def further_processes(
-    number: int,
-    folder: Path,
-    settings: Settings,
-    environment: Mapping[str, str] | None = None,
-    proxies: ProxyConfig = DIRECT,
-) -> Iterator[FurtherProcesses]:
-    """Start `number` child processes, which wait for `begin`, and end them after the block."""
-    own = {PREFIX + "EXTRACTOR": settings.function.extractor} if settings.function.extractor else {}
-    words = [sys.executable, "-m", __name__, str(folder)]
-    with contextlib.ExitStack() as stack:
-        further = FurtherProcesses(
-            [
-                stack.enter_context(
-                    subprocess.Popen(  # noqa: S603 - this program
-                        words,
-                        stdin=subprocess.PIPE,
-                        env={**(os.environ if environment is None else environment), **own},
-                        start_new_session=True,  # only the parent receives Ctrl-C
-                    )
-                )
-                for _ in range(number)
-            ],
-            proxies,
-        )
-        at_once = True
-        try:
-            yield further
-            at_once = not further.begun
-        finally:
-            further.end(at_once=at_once)
-
-
-def import_worker() -> None:
-    """Import most modules of a worker before a store exists."""
-    import orbweaver.adapters.local.reader
-    import orbweaver.adapters.web.client
-    import orbweaver.worker.batch  # noqa: F401
-
-
-def main() -> int:
-    """Wait for a line on standard input, then work on a store until standard input closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    folder = Path(sys.argv[1])
-    settings = store_settings(os.environ)
-    import_worker()
-    keep_made()
-    if not (line := sys.stdin.buffer.readline()):
-        return 0  # the parent ended before it had a store
-    given = json.loads(line)
-    proxies = ProxyConfig(**{**given, "urls": tuple(given["urls"])})
-
-    async def work() -> None:
-        loop, ended, told = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
-
-        def wait() -> None:
-            # Not with `sys.stdin`: Python aborts at its exit if a thread holds the file lock.
-            with contextlib.suppress(OSError):
-                while os.read(sys.stdin.fileno(), 4_096):
-                    pass
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(ended.set)
-
-        def tell() -> None:
-            told.set()
-            ended.set()
-
-        loop.add_signal_handler(signal.SIGTERM, tell)
-        threading.Thread(target=wait, name="parent", daemon=True).start()
-        opening = connect_store(settings, folder, proxies=proxies)
-        async with opening as ports, running(ports) as runner:
-            await ended.wait()
-            if told.is_set():
-                runner.patience_s = INTERRUPTED_S
-
-    with logging_to_stderr(os.environ):
-        asyncio.run(work())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

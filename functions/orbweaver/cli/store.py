@@ -25,8 +25,8 @@ from orbweaver.model.value import value_class
 if TYPE_CHECKING:
     import argparse
 
+    from orbweaver.app.further_processes import FurtherProcesses
     from orbweaver.app.store_ports import StorePorts
-    from orbweaver.app.store_runner import FurtherProcesses
     from orbweaver.control.crawl_queries import Status
     from orbweaver.extraction.extract import Extractor
     from orbweaver.fetching.proxy_config import ProxyConfig
@@ -223,10 +223,10 @@ async def opened_store(  # noqa: PLR0913 - settings of a process
     work are added to `left_in_work`, by crawl. Without `works` and `writes` the store can be
     read-only. Without `proxies`, the environment names them.
     """
+    from orbweaver.app.further_processes import further_processes
     from orbweaver.app.store_runner import (
         check_others,
         connect_store,
-        further_processes,
         running,
         store_proxies,
         store_settings,

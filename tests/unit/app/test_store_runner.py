@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,10 @@ from orbweaver.adapters.sqlite import timekeeping
 from orbweaver.adapters.sqlite.messages import QueueDepth, QueueName
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.app import store_runner
-from orbweaver.app.store_ports import FILE, StorePorts
+from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_runner import (
     BATCH_MESSAGES,
     BATCHES,
-    FurtherProcesses,
-    further_processes,
     running,
     store_settings,
 )
@@ -33,36 +30,6 @@ if TYPE_CHECKING:
     from orbweaver.worker.pack import Delivery
 
 WAIT_S = 60.0
-
-
-def until(happened: Callable[[], bool]) -> None:
-    limit_s = time.monotonic() + WAIT_S
-    while not happened():
-        assert time.monotonic() < limit_s
-        time.sleep(0.01)
-
-
-def test_processes_never_begun_make_no_store(tmp_path: Path) -> None:
-    with further_processes(2, tmp_path / "store", store_settings({})) as further:
-        assert further.count_alive() == 2
-    assert further.count_alive() == 0
-    assert not (tmp_path / "store").exists()
-
-
-def test_further_processes_work_from_begin_to_release(tmp_path: Path) -> None:
-    settings = store_settings({})
-    with further_processes(1, tmp_path, settings) as further:
-        time.sleep(0.1)
-        assert not (tmp_path / FILE).exists()
-        ports = StorePorts(settings, tmp_path)
-        asyncio.run(ports.queue.dead_letter("{}", "nothing"))
-        further.begin()
-        until(lambda: StoreProcesses(tmp_path).count_alive() == 1)
-        assert further.count_alive() == 1
-        further.release()
-        until(lambda: (further.count_alive(), StoreProcesses(tmp_path).count_alive()) == (0, 0))
-    assert ports.inbox(QueueName.DEAD_LETTERS).depth().waiting == 1
-    asyncio.run(ports.aclose())
 
 
 async def test_uncountable_processes_do_not_stop_worker(
@@ -83,20 +50,6 @@ async def test_uncountable_processes_do_not_stop_worker(
             while inbox.depth().waiting:  # noqa: ASYNC110 - nothing tells that it is taken
                 await asyncio.sleep(0.01)
     await ports.aclose()
-
-
-def test_dead_process_is_not_counted_and_delays_no_other(tmp_path: Path) -> None:
-    def kill(further: FurtherProcesses, number: int) -> None:
-        further.processes[number].kill()
-        further.processes[number].wait()
-
-    with further_processes(2, tmp_path, store_settings({})) as further:
-        kill(further, 0)
-        assert further.count_alive() == 1
-        further.begin()
-        until(lambda: StoreProcesses(tmp_path).count_alive() == 1)
-        kill(further, 1)
-    assert further.count_alive() == 0
 
 
 async def test_ending_process_returns_taken_packs(tmp_path: Path) -> None:

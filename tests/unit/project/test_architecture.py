@@ -87,6 +87,7 @@ ENVIRONMENT = {
     "cli/main.py": "a person's shell says which account and stack is meant",
     "library/client.py": "as the command line, for a program",
     "cli/local_machine.py": "AWS clients of the command line read the environment themselves",
+    "app/further_processes.py": "as the next one",
     "app/store_runner.py": "a further process over a store has that of the one that started it",
 }
 

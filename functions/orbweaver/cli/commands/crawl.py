@@ -138,9 +138,10 @@ def _on_store(
 ) -> int:
     """Crawl in a store, with workers in this process and in further processes.
 
-    The further processes start while this process checks that the seeds can be reached.
+    The further processes start before this process checks that the seeds can be reached.
     """
-    from orbweaver.app.store_runner import check_others, further_processes, store_settings
+    from orbweaver.app.further_processes import further_processes
+    from orbweaver.app.store_runner import check_others, store_settings
     from orbweaver.app.wiring import keep_made
 
     running.option = option_again(asked.arguments.store)
