@@ -225,6 +225,20 @@ async def test_worker_processes_use_proxy_and_show_no_password(folder: Path) -> 
     assert len(proxy.heads) >= len(site.log.paths()) + 1  # and the trial of the proxy
 
 
+@pytest.mark.parametrize(("given", "processes"), [((), 1), (("--workers", "2"), 2)])
+def test_polite_crawl_of_one_host_has_one_process_unless_more_are_given(
+    folder: Path, given: tuple[str, ...], processes: int
+) -> None:
+    words = ("crawl", "--delay", "100ms", "--format", "jsonl", "--json", *given)
+    with (
+        graph.serve_in_background(tree(20)) as site,
+        started(folder, *words, f"{site.url}/0") as process,
+    ):
+        until(site, 15)
+        assert len([*(folder / ".orbweaver" / "processes").iterdir()]) == processes
+        assert result(process)["outcomes"]["fetched"] == 20
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_polite_crawl_resumes_at_once(number: signal.Signals, folder: Path) -> None:
     """A dead process's messages become visible at once, not after a minute."""

@@ -15,6 +15,8 @@ Rules
 - A process that is no longer needed finishes its current requests, for up to `END_S`. It requeues
   the other URLs of its batches. After an interrupt it finishes its requests for up to
   `INTERRUPTED_S`, and then requeues them as well.
+- Further processes (app/further_processes.py) begin when this process has work for several: a batch
+  of a crawl without a delay, or more than `PACED_ALONE` messages of crawls with a delay.
 """
 
 from __future__ import annotations
@@ -53,6 +55,8 @@ LANES = (QueueName.EXPRESS, QueueName.SEEDS, QueueName.CRAWL)
 BATCHES, BATCH_MESSAGES = 3, 10
 # Maximum number of messages in further batches: one for each of about a hundred hosts.
 PACED_MAX = 120
+# Number of these messages that one process serves without the help of further processes.
+PACED_ALONE = 30
 # Time limit of a batch, and visibility timeout of its messages.
 BATCH_S, HIDDEN_S = 180.0, 600.0
 RETRY_S = 10.0
@@ -113,7 +117,11 @@ def check_others(folder: Path, proxies: ProxyConfig) -> None:
 
 
 class WaitingProcesses(Protocol):
-    """Further processes of a command."""
+    """Processes that begin to work on the store when `begin` is called first."""
+
+    begun: bool
+
+    def begin(self) -> None: ...
 
     def count_alive(self) -> int: ...
 
@@ -127,7 +135,7 @@ class StoreRunner:
         processes: StoreProcesses,
         further: WaitingProcesses | None = None,
     ) -> None:
-        """`processes` work on the store. `further` wait until they can start."""
+        """`processes` work on the store. `further` wait until this process has work for them."""
         self._ports = ports
         self._processes = processes
         self._worker = worker_of(ports, ports.underway)
@@ -165,7 +173,9 @@ class StoreRunner:
             begun = self._processes.count_alive()
         except OSError:  # too many open files: count only this process
             return 1
-        return begun if self._further is None else max(begun, 1 + self._further.count_alive())
+        if self._further is None or not self._further.begun:
+            return begun
+        return max(begun, 1 + self._further.count_alive())
 
     async def _work(self, group: asyncio.TaskGroup) -> None:
         polls, poll_s = 0, FIRST_POLL_S
@@ -192,12 +202,18 @@ class StoreRunner:
             if await self._is_paced(taken) and self._paced + len(taken) <= PACED_MAX:
                 # Counted here, because the next batch is taken before the tasks begin.
                 self._paced += len(taken)
+                self._begin_further(is_needed=self._paced > PACED_ALONE)
                 for part in _apart(taken):
                     group.create_task(self._process_paced(inbox, part))
             else:
+                self._begin_further(is_needed=True)
                 await self._process(inbox, taken)
             return True
         return False
+
+    def _begin_further(self, *, is_needed: bool) -> None:
+        if is_needed and self._further is not None:
+            self._further.begin()
 
     async def _is_paced(self, taken: Sequence[ReceivedMessage]) -> bool:
         """Return True if all messages belong to crawls with a delay."""

@@ -219,7 +219,8 @@ async def opened_store(  # noqa: PLR0913 - settings of a process
     """Open a store, and run workers on it if `works` is above 0.
 
     `works` is the number of worker processes, including this process. `further` are the other
-    worker processes, if they are already running. The numbers of pages that killed processes had in
+    worker processes, if they already exist: they begin when this process has work for them. Without
+    `further`, the other processes begin at once. The numbers of pages that killed processes had in
     work are added to `left_in_work`, by crawl. Without `works` and `writes` the store can be
     read-only. Without `proxies`, the environment names them.
     """
@@ -248,6 +249,6 @@ async def opened_store(  # noqa: PLR0913 - settings of a process
             if further is None:
                 begun = further_processes(works - 1, folder, settings, environment, proxies)
                 further = stack.enter_context(begun)
-            further.begin()
+                further.begin()
             await stack.enter_async_context(running(ports, further))
         yield ports

@@ -14,13 +14,16 @@ from orbweaver.adapters.sqlite import timekeeping
 from orbweaver.adapters.sqlite.messages import QueueDepth, QueueName
 from orbweaver.adapters.sqlite.processes import StoreProcesses
 from orbweaver.app import store_runner
+from orbweaver.app.further_processes import FurtherProcesses
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_runner import (
     BATCH_MESSAGES,
     BATCHES,
+    PACED_ALONE,
     running,
     store_settings,
 )
+from orbweaver.fetching.proxy_config import DIRECT
 from tests.contract import samples
 
 if TYPE_CHECKING:
@@ -110,6 +113,30 @@ async def test_batches_of_crawl_with_delay_take_no_place(
         worker.ends.set()
     await ports.aclose()
     assert sum(worker.batches) >= held
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "messages", "begun"),
+    [(0, 1, True), (1_000, PACED_ALONE, False), (1_000, PACED_ALONE + 1, True)],
+)
+async def test_further_processes_begin_when_worker_has_work_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delay_ms: int, messages: int, begun: bool
+) -> None:
+    """A second process of a polite crawl of few hosts has nothing to do."""
+    worker = CountingWorker(messages)
+    monkeypatch.setattr(store_runner, "worker_of", lambda *_: worker)
+    further = FurtherProcesses([], DIRECT)
+    ports = StorePorts(store_settings({}), tmp_path)
+    now_ms = ports.clock.now_ms()
+    await ports.crawls.create(samples.crawl(delay_ms=delay_ms, started_at_ms=now_ms))
+    sent = [samples.outgoing(place) for place in range(messages)]
+    await ports.queue.send(sent, express=False)
+    async with running(ports, further):
+        async with asyncio.timeout(WAIT_S):
+            await worker.all_taken.wait()
+        worker.ends.set()
+        assert further.begun is begun
+    await ports.aclose()
 
 
 @pytest.mark.parametrize(

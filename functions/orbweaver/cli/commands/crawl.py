@@ -138,7 +138,8 @@ def _on_store(
 ) -> int:
     """Crawl in a store, with workers in this process and in further processes.
 
-    The further processes start before this process checks that the seeds can be reached.
+    The further processes work from the start if the user gave their number, otherwise as soon as
+    this process has work for them.
     """
     from orbweaver.app.further_processes import further_processes
     from orbweaver.app.store_runner import check_others, store_settings
@@ -161,6 +162,8 @@ def _on_store(
             open_it = partial(opened_store, folder, around.environment, extractor=extractor)
             opening = open_it(works=works, further=further, left_in_work=left, proxies=proxies)
             async with opening as ports:
+                if asked.arguments.workers:
+                    further.begin()
                 keep_made()
                 session = store_session(ports, works=True, others=others, left_in_work=left or {})
                 running.release = further.release
