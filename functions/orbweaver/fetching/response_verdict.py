@@ -26,8 +26,17 @@ PARTIAL_CONTENT = 206
 NOT_MODIFIED = 304
 SERVICE_UNAVAILABLE = 503
 FORBIDDEN = frozenset({401, 403, 407})
+BAD_REQUEST = 400
 CLIENT_ERROR_MIN, SERVER_ERROR_MIN = 400, 500
 SUCCESS_MIN, REDIRECT_MIN = 200, 300
+SPEAKS_TLS = "the server speaks TLS at this port: try https://"
+# Texts of a 400 for a plain request at a TLS port: nginx, Apache httpd, Go, Tomcat.
+_SENT_TO_TLS = (
+    b"plain http request was sent to https port",
+    b"speaking plain http to an ssl-enabled server port",
+    b"client sent an http request to an https server",
+    b"combination of host and port requires tls",
+)
 
 
 @value_class
@@ -184,8 +193,15 @@ def _judge_response(answer: Response, now_ms: int, *, any_type: bool, others_kep
     if status >= CLIENT_ERROR_MIN:
         reason = Reason.FORBIDDEN if status in FORBIDDEN else Reason.HTTP_CLIENT_ERROR
         reason = reason if rule is None else Reason.BLOCKED
+        if status == BAD_REQUEST and _is_sent_to_tls(answer.body or b""):
+            error = f"{error}: {SPEAKS_TLS}"
         return End(outcome=Outcome.FAILED, reason=reason, error=error)
     return End(outcome=Outcome.FAILED, reason=Reason.HTTP_STATUS, error=error)
+
+
+def _is_sent_to_tls(body: bytes) -> bool:
+    looks = body.lower()
+    return any(text in looks for text in _SENT_TO_TLS)
 
 
 def _judge_success(answer: Response, *, any_type: bool, others_kept: bool) -> Verdict:

@@ -190,7 +190,7 @@ class Reason(StrEnum):
     )
     TLS = _permanent(
         "tls",
-        "invalid certificate, or no common TLS version or cipher",
+        "invalid certificate, no common TLS version or cipher, or TLS at one side only",
         short="TLS or certificate error",
     )
     TLS_HANDSHAKE = _twice(

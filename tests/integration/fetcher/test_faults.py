@@ -123,7 +123,6 @@ async def test_huge_chunk_extension_ends_as_flood() -> None:
         pytest.param(b"ICY 200 OK\r\n\r\nhello", id="ICY"),
         pytest.param(b"HTTP/1.1 99999 OK\r\n\r\n", id="five digits"),
         pytest.param(b"HTTP/1.1 OK\r\n\r\n", id="no status"),
-        pytest.param(b"\x15\x03\x01\x00\x02\x02\x16", id="TLS"),
         pytest.param(b"SSH-2.0-OpenSSH_9.6\r\n", id="SSH"),
         pytest.param(b"\x00" * 1000, id="zeros"),
         pytest.param(OK + b"X: a\0b\r\n\r\n", id="NUL in a value"),
@@ -156,8 +155,6 @@ async def test_oversized_headers_have_own_reason(steps: tuple[Step, ...]) -> Non
 @pytest.mark.parametrize(
     ("steps", "reason"),
     [
-        pytest.param((Act.CLOSE,), Reason.DISCONNECTED, id="closed at once"),
-        pytest.param((Act.RESET,), Reason.DISCONNECTED, id="reset at once"),
         pytest.param((OK + b"X: ", Act.CLOSE), Reason.DISCONNECTED, id="closed in the head"),
         pytest.param((OK + b"X: ", 0.02, Act.RESET), Reason.DISCONNECTED, id="reset in the head"),
         pytest.param((answer(b"hello")[:-1], Act.CLOSE), Reason.DISCONNECTED, id="in the body"),
@@ -170,6 +167,17 @@ async def test_broken_new_connection_is_failure_after_one_request(
     steps: tuple[Step, ...], reason: Reason
 ) -> None:
     assert (await failed(*steps)).reason is reason
+
+
+@pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
+async def test_server_closing_at_once_gets_one_tls_handshake(act: Act) -> None:
+    async with serving([act]) as origin, fetching() as fetcher:
+        for _ in range(2):
+            result = await fetcher.fetch(request(origin.url()))
+            assert isinstance(result, Failure)
+            assert result.reason is Reason.DISCONNECTED
+        assert len(origin.asked) == 2
+        assert origin.connections == 3
 
 
 async def test_broken_body_is_dropped_and_next_attempt_succeeds() -> None:

@@ -7,12 +7,15 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from orbweaver.adapters.web.client import HttpFetcher, Limits
+from orbweaver.fetching.response_verdict import SPEAKS_TLS
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Reason
+from tests.integration.fetcher.authority import Issuer, Leaf, server_context
 from tests.integration.fetcher.origin import SOON_S, TOTAL_S, answer, fetching, request, serving
 from tests.sites.steps import Act
 
@@ -81,13 +84,28 @@ async def test_unfinished_handshake_meets_connect_limit(
     assert time.monotonic() - started < SOON_S
 
 
-async def test_tls_alert_on_plain_port_is_no_answer() -> None:
-    """From the hostile site's list (tests/sites/hostile): tls-on-80."""
-    steps = (b"\x15\x03\x01\x00\x02\x02\x16", Act.CLOSE)
+@pytest.mark.parametrize("issuer", [None, "trusted", "itself"])
+async def test_plain_request_at_tls_port_is_reported(issuer: Issuer | None, tmp_path: Path) -> None:
+    """From the hostile site's list (tests/sites/hostile): tls-on-80.
+
+    A server without issuer answers with an alert. The others close the connection.
+    """
+    tls = server_context(Leaf(issuer=issuer), tmp_path) if issuer else None
+    alert = (b"\x15\x03\x01\x00\x02\x02\x16", Act.CLOSE)
+    async with serving(alert, tls=tls) as origin, fetching() as fetcher:
+        result = await fetcher.fetch(request(origin.url().replace("https:", "http:")))
+    assert isinstance(result, Failure)
+    assert (result.reason, result.detail) == (Reason.TLS, SPEAKS_TLS)
+
+
+async def test_body_of_400_without_type_and_length_is_read() -> None:
+    """Go answers a plain request at a TLS port so."""
+    text = b"Client sent an HTTP request to an HTTPS server.\n"
+    steps = (b"HTTP/1.0 400 Bad Request\r\n\r\n" + text, Act.CLOSE)
     async with serving(steps) as origin, fetching() as fetcher:
         result = await fetcher.fetch(request(origin.url()))
-    assert isinstance(result, Failure)
-    assert result.reason is Reason.PROTOCOL
+    assert isinstance(result, Response)
+    assert result.body == text
 
 
 async def test_hsts_of_plain_answer_is_ignored() -> None:

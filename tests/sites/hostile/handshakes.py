@@ -37,7 +37,7 @@ ROWS = (
     _row("hang-up", "a handshake that is hung up on", "failed: tls_handshake"),
     _row("plain", "plain HTTP where TLS is expected", "failed: tls"),
     _row("stall", "a handshake that is never answered", "failed: timeout"),
-    _row("on-plain", "TLS where plain HTTP is expected", "failed: protocol"),
+    _row("on-plain", "TLS where plain HTTP is expected", "failed: tls"),
 )
 
 

@@ -33,7 +33,7 @@ HUGE = {
 ROWS = (
     *(
         Row(38, f"/garbage/{name}", f"in place of HTTP: {name}", (said, Act.CLOSE),
-            "failed: protocol")
+            "failed: tls" if name == "tls" else "failed: protocol")
         for name, said in GARBAGE.items()
     ),
     Row(38, "/garbage/1000-hints", "1,000 early hints, then a page",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orbweaver.fetching.response_verdict import (
+    SPEAKS_TLS,
     End,
     Read,
     Redirect,
@@ -37,6 +38,16 @@ def failed(reason: Reason, error: str) -> End:
         (200, None, False, End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)),
         (204, b"", False, End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)),
         (205, None, False, End(outcome=Outcome.SKIPPED, reason=Reason.EMPTY)),
+        (400, b"no such page", False, failed(Reason.HTTP_CLIENT_ERROR, "HTTP 400")),
+        *(
+            (400, body, False, failed(Reason.HTTP_CLIENT_ERROR, f"HTTP 400: {SPEAKS_TLS}"))
+            for body in (
+                b"<title>400 The plain HTTP request was sent to HTTPS port</title>",
+                b"Reason: You're speaking plain HTTP to an SSL-enabled server port.<br>",
+                b"Client sent an HTTP request to an HTTPS server.\n",
+                b"Bad Request\r\nThis combination of host and port requires TLS.\r\n",
+            )
+        ),
         (401, None, False, failed(Reason.FORBIDDEN, "HTTP 401")),
         (403, None, False, failed(Reason.FORBIDDEN, "HTTP 403")),
         (407, None, False, failed(Reason.FORBIDDEN, "HTTP 407")),

@@ -143,7 +143,7 @@ async def drain(
     until = asyncio.get_running_loop().time() + drain_s
     until = min(until, deadline.until_s)
     deadline.release()  # the head has arrived, so a failure of the rest does not matter
-    little = framed(headers) and (answer.content_length or 0) <= bytes_max
+    little = (keep or framed(headers)) and (answer.content_length or 0) <= bytes_max
     left = bytes_max if little else 0
     try:
         async with asyncio.timeout_at(until):

@@ -38,8 +38,10 @@ from orbweaver.adapters.web.errors import (
 from orbweaver.adapters.web.large_bodies import LATER_S, LargeBodies, LargeBody
 from orbweaver.adapters.web.pool import ConnectionPool, Origins
 from orbweaver.adapters.web.pooled_request import Attempt, AwareRequest
+from orbweaver.adapters.web.reach import speaks_tls
 from orbweaver.adapters.web.tls import TrustError, context_for
 from orbweaver.adapters.web.wire import LINE_BYTES_MAX
+from orbweaver.fetching.response_verdict import SPEAKS_TLS
 from orbweaver.model.address_policy import PUBLIC_ONLY, Allowed, name_verdict
 from orbweaver.model.http_exchange import (
     IDLE_S,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
 DNS_CACHE_S = 60
 _BODILESS = frozenset({204, 304})
 _UNREADABLE = frozenset({Reason.PROTOCOL, Reason.HEADERS_TOO_LARGE})
+TESTED_MAX = 1_000  # servers whose test is kept
 LEFT_S_MIN = 0.5  # minimum time for a request that is sent again
 
 
@@ -135,6 +138,8 @@ class HttpFetcher:
         self._deadlines = Deadlines(self._limits.idle_s)
         self._large = large or LargeBodies(self._limits.connections)
         self._origins = Origins()
+        # Whether servers that closed a plain connection without a byte speak TLS.
+        self._speaking_tls: dict[tuple[str, int], bool] = {}
         self._guard: GuardedResolver | None = None
         self._lifetime: AsyncGenerator[aiohttp.ClientSession, None] | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -160,6 +165,8 @@ class HttpFetcher:
             return FetchResult(answer=Failure(reason=Reason.TLS, detail=one_line(str(error))))
         until_s = time.monotonic() + request.total_s
         asked, attempt = await self._try(request, proxy, addresses, tls)
+        if proxy is None and asked.sent and attempt.silent_peer is not None:
+            asked = await self._explained(asked, request, attempt.silent_peer)
         if request.answered is not None:
             request.answered()
         if await _is_certain(asked, attempt, request):
@@ -216,6 +223,24 @@ class HttpFetcher:
                 tunnelled=tunnelled,
             )
             return asked, attempt
+
+    async def _explained(
+        self, asked: FetchResult, request: Request, peer: tuple[str, int]
+    ) -> FetchResult:
+        """Return a result that names TLS as the cause, if the server closed because of it.
+
+        Each server is tested once, because servers also close connections if they are busy.
+        """
+        answer = asked.answer
+        if not isinstance(answer, Failure) or answer.reason is not Reason.DISCONNECTED:
+            return asked
+        if peer not in self._speaking_tls:
+            if len(self._speaking_tls) >= TESTED_MAX:
+                self._speaking_tls.clear()
+            self._speaking_tls[peer] = await speaks_tls(URL(request.url, encoded=True), peer)
+        if not self._speaking_tls[peer]:
+            return asked
+        return replace(asked, answer=replace(answer, reason=Reason.TLS, detail=SPEAKS_TLS))
 
     def _out_of_time(self, attempt: Attempt, deadline: Deadline, request: Request) -> str:
         if deadline.loop.time() < deadline.until_s:
@@ -298,7 +323,7 @@ class HttpFetcher:
                 rate = self._limits.rate
                 body = await bodies.read(answer, headers, request, deadline, rate, large)
             else:
-                keep = heads.may_be_block_page(answer.status, headers, request.accept)
+                keep = heads.is_error_body_wanted(answer.status, headers, request.accept)
                 most = min(bodies.DRAIN_BYTES_MAX, bodies.room_of(request))
                 drain_s = self._limits.drain_s
                 body = await bodies.drain(answer, headers, deadline, drain_s, most, keep=keep)

@@ -21,7 +21,7 @@ from pycares.errno import ARES_ENODATA, ARES_ENONAME, ARES_ENOTFOUND
 from orbweaver.adapters.web.address_guard import AddressRefusedError
 from orbweaver.adapters.web.decompression import CodingError
 from orbweaver.adapters.web.socks import SocksReplyError
-from orbweaver.adapters.web.wire import FramingFloodError, HeadFloodError
+from orbweaver.adapters.web.wire import FramingFloodError, HeadFloodError, TlsAlertError
 from orbweaver.model.http_exchange import one_line
 from orbweaver.model.outcome import Reason
 
@@ -82,6 +82,7 @@ _CAUSES: tuple[tuple[type[BaseException], Reason], ...] = (
     (AddressRefusedError, Reason.ADDRESS),
     (ssl.SSLEOFError, Reason.TLS_HANDSHAKE),
     (ssl.SSLError, Reason.TLS),
+    (TlsAlertError, Reason.TLS),
     (LineTooLong, Reason.HEADERS_TOO_LARGE),
     (HeadFloodError, Reason.HEADERS_TOO_LARGE),
     (FramingFloodError, Reason.PROTOCOL),

@@ -15,10 +15,10 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from orbweaver.adapters.web.decompression import ACCEPT_ENCODING
 from orbweaver.fetching.block_page import STATUSES
-from orbweaver.fetching.response_verdict import REDIRECT_MIN, SUCCESS_MIN
+from orbweaver.fetching.response_verdict import BAD_REQUEST, REDIRECT_MIN, SUCCESS_MIN
 from orbweaver.model.http_exchange import Condition, Headers, Request, one_line, text_of
 from orbweaver.parsing.robots_tag import is_agent
-from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES, VAGUE, declared_in
+from orbweaver.parsing.sniffing import ANY_TYPE, HTML_TYPES, TEXT, VAGUE, declared_in
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -88,9 +88,15 @@ def is_body_wanted(status: int, headers: dict[str, str], accept: frozenset[str])
     return kind in VAGUE and not HTML_TYPES.isdisjoint(accept)
 
 
-def may_be_block_page(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
-    """Whether the body of an error response might be a page that blocks crawlers."""
-    return status in STATUSES and declared_in(headers) in accept & HTML_TYPES
+def is_error_body_wanted(status: int, headers: dict[str, str], accept: frozenset[str]) -> bool:
+    """Whether the body of an error response might show the cause of the error.
+
+    It can be a page that blocks crawlers, or report a plain request at a TLS port.
+    """
+    kind = declared_in(headers)
+    if status == BAD_REQUEST:  # some servers send it without a type
+        return bool(accept) and kind in {"", TEXT, *HTML_TYPES}
+    return status in STATUSES and kind in accept & HTML_TYPES
 
 
 def _conditions(condition: Condition | None) -> dict[str, str]:

@@ -169,6 +169,12 @@ class Attempt:
         return beside + (self._content.total_bytes if self._content else 0)
 
     @property
+    def silent_peer(self) -> tuple[str, int] | None:
+        """The server's address and port, if it sent no byte on a new connection without TLS."""
+        protocol = self._request.protocol if self._request else None
+        return protocol.silent_peer if isinstance(protocol, CountingHandler) else None
+
+    @property
     def ragged(self) -> bool:
         """Whether the connection ended in a way that can leave the response incomplete."""
         protocol = self._request.protocol if self._request else None

@@ -1,6 +1,6 @@
-"""Check before a crawl whether a server can be reached.
+"""Check whether a server can be reached, and whether it speaks TLS.
 
-The check connects to the server, with TLS for https, and closes the connection. It sends no HTTP
+A check connects to the server, with TLS for https, and closes the connection. It sends no HTTP
 request, so the politeness delay does not apply.
 """
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
 
 RESOLVE_S, CONNECT_S = 5.0, 8.0
+TLS_S = 3.0
 
 
 async def trouble_at(
@@ -64,6 +65,25 @@ async def trouble_at(
     finally:
         await guard.close()
     return await _dial(origin, found, connect_s, trust)
+
+
+async def speaks_tls(url: URL, peer: tuple[str, int]) -> bool:
+    """Return True if the server at an address and port answers a TLS handshake.
+
+    The permit of the current task must allow the address.
+    """
+    host, port = peer
+    one = ResolveResult(hostname=host, host=host, port=port, family=_family(host), proto=0, flags=0)
+    try:
+        async with asyncio.timeout(TLS_S):
+            await _connect(url.with_scheme("https"), one, SYSTEM_TRUST)
+    except ssl.SSLCertVerificationError:
+        return True
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")
+    except OSError:  # includes TimeoutError
+        return False
+    return True
 
 
 async def _resolve(guard: GuardedResolver, origin: URL) -> list[ResolveResult]:

@@ -17,6 +17,7 @@ from aiohttp.http import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 
 from orbweaver.adapters.web.framing import HeadFraming
+from orbweaver.fetching.response_verdict import SPEAKS_TLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,8 @@ HEAD_SLICE, BODY_SLICE = 16 * 1024, 64 * 1024
 # Size of a usual head. Only bytes beyond this size count as received, in addition to the body.
 USUAL_BYTES = 64 * 1024
 FINAL_MIN = 200
+# First byte of a TLS alert record (RFC 8446 section 5.1), which no HTTP response begins with.
+TLS_ALERT = b"\x15"
 
 
 class HeadFloodError(HttpProcessingError):
@@ -43,6 +46,13 @@ class HeadFloodError(HttpProcessingError):
 
 class FramingFloodError(HttpProcessingError):
     """The response consists almost only of chunk sizes and other framing."""
+
+
+class TlsAlertError(HttpProcessingError):
+    """A server answered a plain request with a TLS alert."""
+
+    def __init__(self) -> None:
+        super().__init__(message=SPEAKS_TLS)
 
 
 class CountingHandler(ResponseHandler):
@@ -55,7 +65,15 @@ class CountingHandler(ResponseHandler):
         # Whether requests to the host have a delay, in which surplus bytes can arrive.
         self.paced = True
         self.on_surplus: Callable[[], None] | None = None
+        # Address and port of the server, if the connection has no TLS.
+        self._plain_peer: tuple[str, int] | None = None
         self._reset()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        if peer is not None and transport.get_extra_info("ssl_object") is None:
+            self._plain_peer = peer[:2]
 
     def begin(self) -> None:
         """Reset the counts, because a request is about to be sent."""
@@ -83,6 +101,11 @@ class CountingHandler(ResponseHandler):
         """Received bytes other than the body that exceed a usual head (`USUAL_BYTES`)."""
         body = self._body.total_bytes if self._body is not None else 0
         return max(0, self._wire - body - USUAL_BYTES)
+
+    @property
+    def silent_peer(self) -> tuple[str, int] | None:
+        """Address and port of the server, if a new connection without TLS received no byte."""
+        return self._plain_peer if self.requests == 1 and not self._wire else None
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
         message, payload = data
@@ -128,6 +151,10 @@ class CountingHandler(ResponseHandler):
         while piece:
             if self.is_complete:
                 self.mark_surplus()
+                return False
+            if not self._wire and piece.startswith(TLS_ALERT) and self._plain_peer:
+                self._end()
+                self.set_exception(TlsAlertError())
                 return False
             if self._headed:
                 parsed, piece, size = piece, b"", len(piece)
