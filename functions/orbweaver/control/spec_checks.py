@@ -177,7 +177,7 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
         yield PlanError("headers", text)
     yield from _of_identity(plan, "host_headers", check_host_headers)
     yield from _of_insecure_hosts(plan)
-    yield from _of_identity(plan, "host_access", _check_access)
+    yield from _of_access(plan)
     yield from _of_auth(plan)
     for part, text in (*_of_schedule(plan, now_ms), *problems_of_webhook(plan)):
         yield PlanError(part, text)
@@ -262,13 +262,10 @@ def _of_insecure_hosts(plan: CrawlSpec) -> Iterator[PlanError]:
             yield PlanError("insecure_hosts", text)
 
 
-def _check_access(given: tuple[HostAccess, ...]) -> None:
-    if (text := access.problem_of(given)) is not None:
-        raise IdentityError(text)
-    try:
-        access.with_origins(given, partial(origin_of, seeds=()))
-    except access.AccessError as error:
-        raise IdentityError(str(error)) from error
+def _of_access(plan: CrawlSpec) -> Iterator[PlanError]:
+    for path, text in access.problems_of(plan.host_access, partial(origin_of, seeds=())):
+        # The path of one value, so that a problem of another value does not hide it.
+        yield PlanError(f"network.hosts{path}" if path else "host_access", text)
 
 
 def _of_identity(plan: CrawlSpec, part: str, check: Callable[[Any], None]) -> Iterator[PlanError]:

@@ -129,14 +129,6 @@ def test_unknown_table_is_one_problem_with_suggestion(table: str, said: str) -> 
         ("network.retries", 11, "11 does not fit: give 0 to 10"),
         ("network.referer", "pages", "did you mean page? It takes off or page"),
         ("network.hosts", "a.test", 'write [network.hosts."example.org"] with timeout'),
-        ("network.hosts", {"a.test": {"timeout": 0}}, "'a.test'.timeout: 0s does not fit: give 1s"),
-        ("network.hosts", {"a.test": {"retries": 11}}, "'a.test'.retries: 11 does not fit"),
-        ("network.hosts", {"a.test/b": {}}, "is no host: give a host like example.org"),
-        (
-            "network.hosts",
-            {"a.test": {}, "https://a.test": {}},
-            "https://a.test is given twice: put its keys in one table",
-        ),
         ("schedule.every", "367 days", "'367 days' does not fit: give 5 minutes to 366 days"),
         ("schedule.cron", "0 3 * * *", "it has 5 fields: give six, minutes hours"),
         ("schedule.cron", "0/4 * * * ? *", "leave 5 minutes between two times, and not 4"),
@@ -155,6 +147,28 @@ def test_invalid_value_problem_has_key_value_and_fix(path: str, value: object, s
     assert list(found) == [path]
     assert said in found[path]
     assert "secret" not in found[path]
+
+
+def test_all_problems_of_hosts_are_reported() -> None:
+    hosts = {
+        "a.test": {"timeout": 0, "timout": "5s", "retries": 11},
+        "b.test": {"referer": "pages"},
+        "https://a.test": {},
+        "a.test/b": {"retries": -1},
+    }
+    expected = {
+        "'a.test'.timeout": "0s does not fit: give 1s",
+        "'a.test'.timout": "there is no such key: did you mean timeout?",
+        "'a.test'.retries": "11 does not fit: give 0 to 10",
+        "'b.test'.referer": "did you mean page?",
+        "'https://a.test'": "https://a.test is given twice: put its keys in one table",
+        "'a.test/b'": "is no host: give a host like example.org",
+        "'a.test/b'.retries": "-1 does not fit",
+    }
+    found = problems({"seeds": [SEED], "network": {"hosts": hosts}})
+    assert {path.removeprefix("network.hosts.") for path in found} == expected.keys()
+    for path, said in expected.items():
+        assert said in found[f"network.hosts.{path}"]
 
 
 @pytest.mark.parametrize(
