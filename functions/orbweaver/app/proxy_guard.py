@@ -61,16 +61,15 @@ class ProxyGuard:
 
 
 async def lacking_proxies(ports: StorePorts, crawl: Crawl, proxies: ProxyConfig) -> str:
-    """Return why workers with `proxies` must not request a crawl, or ""."""
+    """Return why workers with `proxies` must not request a crawl or the next run of it, or ""."""
     if not crawl.proxied:
         return ""
     lacking = await needed_schemes(ports, crawl) - proxies.schemes
     if not lacking:
         return ""
+    uses = "used" if crawl.state is State.FINISHED else "uses"
     return (
-        f"{crawl.id} uses proxies, and the workers have none for {' and '.join(sorted(lacking))}:"
-        " give `orbweaver crawl` --proxy, --proxy-list or the variables again, or --proxies no to"
-        " request its pages directly"
+        f"{crawl.id} {uses} proxies, and the workers have none for {' and '.join(sorted(lacking))}"
     )
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from orbweaver.control.continuation import Continue, Replace, Start
+from orbweaver.control.spec_checks import crawl_of
 from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.rows import AsyncCrawlRows, Columns, PageHook, Row
 from orbweaver.model.amounts import plural
@@ -190,6 +191,9 @@ class AsyncClient:
         decision = await control.decide(spec, busy=session.place.busy or self._has_begun)
         if isinstance(decision, Continue | Replace) and spec.proxied:
             await session.check_proxies(decision.run)
+        if spec.proxied:
+            name = crawl_of(spec, session.ports.clock.now_ms()).name
+            await session.check_earlier_proxies(name)
         try:
             begun = await control.execute(spec, decision)
         except Conflict:

@@ -62,4 +62,4 @@ async def test_crawl_pauses_if_worker_lacks_its_proxies(
         assert found is not None
         assert found.state is state
         why = await lacking_proxies(ports, crawl, now)
-        assert ("give `orbweaver crawl` --proxy" in why) is (state is State.PAUSED)
+        assert ("uses proxies, and the workers have none for" in why) is (state is State.PAUSED)

@@ -270,6 +270,9 @@ async def _crawl(
     display: Display,
     running: RunState,
 ) -> int:
+    if plan.proxied:
+        name = crawl_of(plan, around.clock.now_ms()).name
+        await session.check_earlier_proxies(name, "crawl")
     if arguments.refetch is None:
         begun = await _begin(session, plan, display)
     else:
@@ -324,7 +327,7 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
     """Start a crawl, or continue the unfinished run that has the same seeds."""
     decision = await session.control.decide(plan, busy=session.place.busy)
     if isinstance(decision, Continue | Replace) and plan.proxied:
-        await session.check_proxies(decision.run)
+        await session.check_proxies(decision.run, "crawl")
     match decision:
         case Start(beside=beside):
             for run in beside:
