@@ -60,14 +60,15 @@ class CliContext:
         return self.stdin.readline().strip().lower() in ("y", "yes")
 
     def display(self, arguments: argparse.Namespace) -> Display:
-        from orbweaver.cli.live.display import Display, JsonDisplay, JsonLines, Lines, Panel
+        from orbweaver.cli.live.display import JsonDisplay, JsonLines, Lines, Panel, WarningsOnly
 
         shows = getattr(arguments, "progress", None) or "auto"
-        quiet = getattr(arguments, "quiet", False) or shows == "none"
+        is_quiet = getattr(arguments, "quiet", False) or shows == "none"
+        quiet = WarningsOnly(self.note) if is_quiet else None
         if arguments.json:
-            return JsonDisplay(self.out, quiet=quiet)
-        if quiet:
-            return Display()
+            return JsonDisplay(self.out, instead=quiet)
+        if quiet is not None:
+            return quiet
         if shows == "json":
             return JsonLines(self.err)
         if self.out.isatty() and self.environment.get("TERM", "") not in ("", "dumb"):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from orbweaver.cli import session, stack
-from orbweaver.cli.live.display import JsonDisplay, Lines, Panel
+from orbweaver.cli.live.display import JsonDisplay, Lines, Panel, WarningsOnly
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
@@ -194,6 +194,18 @@ def test_lines_of_long_crawl_grow_rarer() -> None:
             replace(view, reading=replace(view.reading, status=replace(status, at_ms=at_ms)))
         )
     assert 60 < len(out.getvalue().splitlines()) < 110
+
+
+def test_quiet_display_warns_once_for_each_blocked_host() -> None:
+    warned: list[str] = []
+    quiet = WarningsOnly(warned.append)
+    for display in (quiet, JsonDisplay(StringIO(), instead=quiet)):
+        display.say("a step")
+        display.show(example())
+    assert len(warned) == 2
+    assert re.fullmatch(
+        r"docs\.example gets no request until \d\d:\d\d:\d\d UTC: 429 or 503 x2", warned[0]
+    )
 
 
 def test_unused_screen_can_be_closed_twice() -> None:

@@ -2,9 +2,9 @@
 
 With `--json` every line of the standard output is an object: `step`, `progress`, and at the end one
 `result`. With `--progress json` the steps and the progress are such lines of the standard error,
-and with `--progress none` nothing shows them. The screen uses the terminal's alternate buffer, as
-editors do, so closing it restores the previous content. If the crawl has not ended when the screen
-closes, the last state of the crawl is printed once.
+and with `--progress none` nothing shows them, except warnings of blocked hosts. The screen uses the
+terminal's alternate buffer, as editors do, so closing it restores the previous content. If the
+crawl has not ended when the screen closes, the last state of the crawl is printed once.
 """
 
 from __future__ import annotations
@@ -33,6 +33,25 @@ class Display:
 
     def close(self) -> None:
         """Restore the terminal."""
+
+
+class WarningsOnly(Display):
+    """Shows no progress, but warns once for each host that gets no request for a while."""
+
+    wait_ms_min = 5_000
+
+    def __init__(self, warn: Callable[[str], object]) -> None:
+        self._warn = warn
+        self._warned: set[str] = set()
+
+    def show(self, view: View) -> None:
+        for row in view.hosts:
+            long = row.is_blocked and row.wait_ms >= self.wait_ms_min
+            if long and row.name not in self._warned:
+                from orbweaver.cli.live.lines import blocked
+
+                self._warned.add(row.name)
+                self._warn(blocked(row, view))
 
 
 class Lines(Display):
@@ -92,19 +111,26 @@ class JsonLines(Lines):
 
 
 class JsonDisplay(JsonLines):
-    """Writes the result of a command as JSON, too. If `quiet`, it writes only the result."""
+    """Writes the result of a command as JSON, too.
 
-    def __init__(self, out: TextIO, *, quiet: bool = False) -> None:
+    With `instead`, it writes only the result, and `instead` shows steps and progress.
+    """
+
+    def __init__(self, out: TextIO, *, instead: Display | None = None) -> None:
         super().__init__(out)
-        self._quiet = quiet
+        self._instead = instead
 
     def say(self, said: str) -> None:
-        if not self._quiet:
+        if self._instead is None:
             super().say(said)
+        else:
+            self._instead.say(said)
 
     def show(self, view: View) -> None:
-        if not self._quiet:
+        if self._instead is None:
             super().show(view)
+        else:
+            self._instead.show(view)
 
 
 def _no_footer(_: View) -> str:

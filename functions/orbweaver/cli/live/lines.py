@@ -9,7 +9,7 @@ from orbweaver.budget import prices
 from orbweaver.cli import text
 from orbweaver.control.progress import spending, status
 from orbweaver.control.progress.forecast import count_unread_seeds
-from orbweaver.control.progress.hosts import SILENT_MS_MIN
+from orbweaver.control.progress.hosts import SILENT_MS_MIN, HostRow
 from orbweaver.control.progress.status import View
 from orbweaver.control.spec_checks import PAGES_MAX_DEFAULT
 from orbweaver.frontier.refetch import has_only_seeds
@@ -304,6 +304,12 @@ def notices(view: View) -> list[tuple[str, str]]:
         since = text.roughly(view.idle_ms / 1000)
         found.append(("idle", f"nothing has been queued for {since}: {missing} without an outcome"))
     return found
+
+
+def blocked(row: HostRow, view: View) -> str:
+    """Describe until when a host gets no request, and why."""
+    until = datetime.fromtimestamp((view.reading.status.at_ms + row.wait_ms) / 1000, tz=UTC)
+    return text.clean(f"{row.site} gets no request until {until:%H:%M:%S} UTC: {row.why}")
 
 
 def _held(view: View) -> str:

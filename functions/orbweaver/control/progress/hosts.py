@@ -70,8 +70,12 @@ class HostRow:
         return self.name.removeprefix("https://")
 
     @property
+    def is_blocked(self) -> bool:
+        return self.standing is not HostAvailability.OPEN
+
+    @property
     def waits(self) -> bool:
-        return self.standing is not HostAvailability.OPEN or self.wait_ms >= WAITING_MS_MIN
+        return self.is_blocked or self.wait_ms >= WAITING_MS_MIN
 
     @property
     def queued(self) -> int | None:
@@ -91,7 +95,7 @@ class HostRow:
     def words(self) -> str:
         """When the host gets its next request, and why not now, as text."""
         wait = amounts.roughly(self.wait_ms / 1000)
-        if self.standing is not HostAvailability.OPEN:
+        if self.is_blocked:
             return f"{self.standing} {wait}: {self.why}"
         if self.no_robots:
             return f"no robots.txt: {self.no_robots}"
