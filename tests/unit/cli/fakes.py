@@ -284,6 +284,32 @@ class Stage:
         self.err.truncate()
         return run(words, self.surroundings)
 
+    def output(self, line: str, code: int = 0) -> str:
+        """Run a command that ends with this exit code. Return its output."""
+        found = self.run(line)
+        assert found == code, (line, found, self.noted)
+        return self.said
+
+    def errors(self, line: str, code: int = 2) -> str:
+        """Run a command that ends with this exit code. Return its standard error."""
+        self.output(line, code)
+        return self.noted
+
+    def run_json(self, line: str, code: int = 0) -> list[dict[str, Any]]:
+        """Run a command that ends with this exit code. Return its JSON objects."""
+        self.output(line, code)
+        return self.objects()
+
+    def shows(self, line: str, *texts: str, code: int = 0) -> None:
+        """Check a command's exit code, and that its output has these texts."""
+        said = self.output(line, code)
+        assert [text for text in texts if text not in said] == [], said
+
+    def notes(self, line: str, *texts: str, code: int = 2) -> None:
+        """Check a command's exit code, and that its standard error has these texts."""
+        noted = self.errors(line, code)
+        assert [text for text in texts if text not in noted] == [], noted
+
     @property
     def said(self) -> str:
         return self.out.getvalue()

@@ -33,8 +33,7 @@ def test_hosts_shows_counts_pace_and_next_request_of_each(stage: Stage) -> None:
     stage._counts(stage.world.crawls[ID]).update(counts)
     stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 95_000, failures=2)
     stage.world.hosts[OTHER] = Host(name=OTHER, blocked_until_ms=NOW_MS + 60_000, strikes=1)
-    assert stage.run("hosts shop --host third.example") == 0
-    assert stage.said == (
+    assert stage.output("hosts shop --host third.example") == (
         "host                   claimed  ended  failed  queued   delay  robots.txt       next"
         " request\n"
         "https://example.com      1,200    200       3   1,000  250 ms  not fetched yet  in 1:35;"
@@ -47,16 +46,14 @@ def test_hosts_shows_counts_pace_and_next_request_of_each(stage: Stage) -> None:
 
 
 def test_hosts_as_json_has_timestamps_and_no_texts(stage: Stage) -> None:
-    assert stage.run("hosts --json") == 0
-    first, second = stage.objects()
+    first, second = stage.run_json("hosts --json")
     assert (first["type"], first["crawl"], first["host"]) == ("host", ID, SITE)
     assert (first["delay_ms"], first["claimed"], first["next_slot_ms"]) == (250, 0, None)
     assert second["host"] == OTHER
 
 
 def test_hosts_with_invalid_host_is_refused_with_example(stage: Stage) -> None:
-    assert stage.run("hosts shop --host https://") == 2
-    assert "is no host: give one like example.com" in stage.noted
+    assert "is no host: give one like example.com" in stage.errors("hosts shop --host https://")
     assert stage.run("hosts nobody") == 2
 
 
@@ -72,8 +69,7 @@ def ended(stage: Stage) -> Stage:
 
 
 def test_report_shows_counts_meaning_and_examples_by_reason(ended: Stage) -> None:
-    assert ended.run("report shop") == 0
-    assert ended.said.splitlines() == [
+    assert ended.output("report shop").splitlines() == [
         ID,
         "",
         "links that were not followed: 4",
@@ -110,14 +106,12 @@ def test_report_counts_pages_in_need_of_scripts(ended: Stage) -> None:
     pages = counts["fetched"]
     assert f"pages that need scripts: 1 of {pages} ({100 / pages:.1f} %)" in ended.said
     assert "remedy: look for a sitemap of the site" in ended.said
-    assert ended.run("report shop --json") == 0
-    assert ended.objects()[-1]["pages"] == pages
+    assert ended.run_json("report shop --json")[-1]["pages"] == pages
 
 
 def test_report_omits_refused_links_crawled_later(ended: Stage) -> None:
     ended.world.samples[ID] = {"scope": (f"{SITE}/a", f"{SITE}/deep", f"{SITE}/b", "no url")}
-    assert ended.run("report shop") == 0
-    assert ended.said.splitlines()[2:6] == [
+    assert ended.output("report shop").splitlines()[2:6] == [
         "links that were not followed: 4",
         (
             "  4  scope  it does not belong to the crawl;"
@@ -132,13 +126,11 @@ def test_report_of_run_without_new_pages_gives_advice(stage: Stage) -> None:
     stage._end(stage.world.crawls[ID], Stop.FINISHED)
     assert stage.run("report shop") == 0
     assert stage.said.startswith(f"{ID}: nothing new: every seed was crawled within the window of")
-    assert stage.run("report shop --json") == 0
-    assert stage.objects()[0]["nothing_new"] is True
+    assert stage.run_json("report shop --json")[0]["nothing_new"] is True
 
 
 def test_report_as_json_is_one_object_with_all_reasons(ended: Stage) -> None:
-    assert ended.run("report --json") == 0
-    (told,) = ended.objects()
+    (told,) = ended.run_json("report --json")
     assert (told["type"], told["crawl"]) == ("report", ID)
     assert [(line["kind"], line["reason"], line["count"]) for line in told["skipped"]] == [
         ("refused", "scope", 4),
@@ -152,8 +144,7 @@ def test_report_shows_requests_by_kind_and_exclusions(stage: Stage) -> None:
     stage.site += [replace(log_in, path=f"/log-in?to=it's-{at}") for at in range(30)]
     stage.site += [Row("/x/1", Outcome.FAILED, Reason.DNS, latency_ms=5)]
     stage.run("status shop --watch")
-    assert stage.run("report shop") == 0
-    told = stage.said.splitlines()
+    told = stage.output("report shop").splitlines()
     assert told[told.index(f"      {SITE}/x/1") + 1 :] == [
         "",
         "where the requests went: 31 requests, $0 on AWS (estimate)",
@@ -167,12 +158,10 @@ def test_report_shows_requests_by_kind_and_exclusions(stage: Stage) -> None:
         "patterns for kinds without items, links or unique texts: saves 30 requests, $0",
         "  --exclude '^https://example\\.com/log-in\\?to=[^&;]*$'   30 requests, $0",
     ]
-    assert stage.run("report shop --json --records 11") == 0
-    requests = stage.objects()[-1]["requests"]
+    requests = stage.run_json("report shop --json --records 11")[-1]["requests"]
     assert (requests["records"], requests["unread"]) == (11, True)
     assert requests["kinds"][0]["exclude"] == r"^https://example\.com/log-in\?to=[^&;]*$"
-    assert stage.run("report shop --records 10") == 0
-    assert "(estimate); of the first 10 records" in stage.said
+    assert "(estimate); of the first 10 records" in stage.output("report shop --records 10")
 
 
 def test_report_lists_small_kinds_in_json_only(stage: Stage) -> None:
@@ -180,10 +169,8 @@ def test_report_lists_small_kinds_in_json_only(stage: Stage) -> None:
     stage.site += [replace(often, path=f"/often/{at}") for at in range(500)]
     stage.site += [replace(often, path=f"/{word}/1") for word in ("seldom", "hardly")]
     stage.run("status shop --watch")
-    assert stage.run("report shop") == 0
-    assert "  2 more, of 1 kind (--json)" in stage.said.splitlines()
+    assert "  2 more, of 1 kind (--json)" in stage.output("report shop").splitlines()
 
 
 def test_report_without_omitted_links_states_it(stage: Stage) -> None:
-    assert stage.run("report shop") == 0
-    assert stage.said == f"{ID} left nothing out\n"
+    assert stage.output("report shop") == f"{ID} left nothing out\n"

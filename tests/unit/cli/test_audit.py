@@ -143,8 +143,7 @@ def test_crawl_without_links_lists_checks_as_not_run(desk: Desk) -> None:
         not_run(report)["thin-page"]
         == "the crawl kept no texts: crawl again with --text --window 0s"
     )
-    assert desk.run("audit --from runs") == 0
-    assert "broken-link" in desk.said.partition("checks that did not run")[2]
+    assert "broken-link" in desk.output("audit --from runs").partition("checks that did not run")[2]
 
 
 LIMITED = (
@@ -235,8 +234,7 @@ def test_since_names_folder_of_earlier_export(desk: Desk) -> None:
 
 def test_audit_of_stack_fetches_its_exports(desk: Desk) -> None:
     put_into(desk.world, made(small({"path": "/a", "title": None}).rows, of_day=True))
-    assert desk.run("audit --target local --only missing-title") == 0
-    assert "error missing-title: 1" in desk.said
+    assert "error missing-title: 1" in desk.output("audit --target local --only missing-title")
     assert "fetching" in desk.noted
 
 
@@ -244,8 +242,7 @@ def test_text_of_site_is_escaped(desk: Desk) -> None:
     title = "<script>alert(1)</script>\x1b[31m" + "long " * 20
     put_run(desk, small({"path": '/a"b', "title": title}))
     for form in ("text", "html", "junit"):
-        assert desk.run(f"audit --from runs --format {form} --only long-title") == 0
-        assert "\x1b" not in desk.said
+        assert "\x1b" not in desk.output(f"audit --from runs --format {form} --only long-title")
         assert "long " in desk.said
         assert "<script>" not in desk.said or form == "text"
 
@@ -279,13 +276,11 @@ def test_refusal_names_the_fix(desk: Desk, options: str) -> None:
     (desk.folder / "map.csv").write_text(
         "https://a.example/,https://b.example/\nhttps://c.example\n"
     )
-    assert desk.run(f"audit --from runs {options}") == 2
-    assert REFUSED[options] in desk.noted
+    assert REFUSED[options] in desk.errors(f"audit --from runs {options}")
 
 
 def test_list_names_all_checks(desk: Desk) -> None:
-    assert desk.run("audit --list") == 0
-    listed = [line.split()[:2] for line in desk.said.splitlines()]
+    listed = [line.split()[:2] for line in desk.output("audit --list").splitlines()]
     assert listed == [[one.severity, one.name] for one in checks().values()]
     assert len(listed) >= 30
 
@@ -299,8 +294,7 @@ def test_report_shows_limited_findings_and_says_so(desk: Desk) -> None:
 
 @pytest.mark.thorough
 def test_out_writes_file_and_reports_summary(desk: Desk, exports: Path) -> None:
-    assert desk.run(f"audit {FIRST} --from {exports} --format html --out made/report.html") == 0
-    assert not desk.said
+    assert not desk.output(f"audit {FIRST} --from {exports} --format html --out made/report.html")
     assert (desk.folder / "made" / "report.html").read_text().startswith("<!doctype html>")
     said = "written to made/report.html\n22 errors, 26 warnings, 23 notices, 1 check did not run"
     assert desk.noted.startswith(said)

@@ -40,8 +40,7 @@ def test_edit_by_definition_accepts_seeds_and_options(stage: Stage) -> None:
     (stage.folder / "seeds.txt").write_text(f"# all\n{SITE}\n")
     lines = ['name = "shop"', 'seeds_file = "seeds.txt"', "[politeness]", 'delay = "5s"']
     (stage.folder / "shop.toml").write_text("\n".join([*lines, "[limits]", 'pages = "broken"']))
-    assert stage.run("edit shop --config shop.toml --max-pages 7 --json") == 0
-    (told,) = stage.objects()
+    (told,) = stage.run_json("edit shop --config shop.toml --max-pages 7 --json")
     assert told["changed"] == {
         "limits.pages": {"was": 9, "is": 7},
         "politeness.delay": {"was": "1000ms", "is": "5000ms"},
@@ -72,16 +71,14 @@ def test_edit_with_invalid_value_names_option_or_key(stage: Stage, line: str, wo
     (stage.folder / "list.json").write_text("[]")
     (stage.folder / "odd.json").write_text('{"politeness": 3}')
     before = stage.world.crawls[ID]
-    assert stage.run(line) == 2
-    assert words in stage.noted
+    assert words in stage.errors(line)
     assert stage.world.crawls[ID] == before
 
 
 def test_edit_of_ended_crawl_names_state_and_alternative(stage: Stage) -> None:
     stage.run("status shop --watch")
     assert stage.world.crawls[ID].state is State.FINISHED
-    assert stage.run("edit shop --delay 5s") == 2
-    assert stage.noted == f"the crawl '{ID}' is finished: start it again\n"
+    assert stage.errors("edit shop --delay 5s") == f"the crawl '{ID}' is finished: start it again\n"
 
 
 # --- retry --------------------------------------------------------------------------------------
@@ -100,11 +97,9 @@ def failed(stage: Stage) -> Stage:
 
 def test_retry_names_run_and_repeated_retry_same_run(failed: Stage) -> None:
     for which in ("shop", ID):
-        assert failed.run(f"retry {which}") == 0
-        assert failed.said == f"{RETRY}\n"
+        assert failed.output(f"retry {which}") == f"{RETRY}\n"
         assert f"2 URLs of {ID} in 1 run: orbweaver status {RETRY} --watch" in failed.noted
-    assert failed.run(f"retry {ID} --json --reason dns --host example.com") == 0
-    (told,) = failed.objects()
+    (told,) = failed.run_json(f"retry {ID} --json --reason dns --host example.com")
     assert told == {
         "type": "started",
         "crawl": RETRY,

@@ -279,8 +279,7 @@ def test_text_report_lists_pages_of_each_target(desk: Desk, tmp_path: Path) -> N
     (tmp_path / "docs").mkdir()
     for number in range(7):
         (tmp_path / f"docs/{number}.md").write_text("\n[x](gone.md) [y](#z)\n")
-    assert desk.run("check-links docs") == FAILED
-    said = desk.said
+    said = desk.output("check-links docs", code=FAILED)
     assert "broken-link: 1 target." in said
     assert "  docs/gone.md (no such file)\n    docs/0.md:2\n" in said
     assert "… and 2 more pages" in said

@@ -35,15 +35,12 @@ def stage(tmp_path: Path) -> Stage:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "example.com", "[::]"])  # noqa: S104 - refused
 def test_address_of_other_machine_is_refused(stage: Stage, host: str) -> None:
-    assert stage.run(f"console --no-open --listen {host}:8788") == USAGE
-    assert "has no login" in stage.noted
-    assert "ssh -L" in stage.noted
+    stage.notes(f"console --no-open --listen {host}:8788", "has no login", "ssh -L")
 
 
 def test_workers_option_needs_a_store(tmp_path: Path) -> None:
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
-    assert stage.run("console --no-open --workers 1 --target local") == USAGE
-    assert "a stack has its own" in stage.noted
+    assert "a stack has its own" in stage.errors("console --no-open --workers 1 --target local")
 
 
 async def test_workers_of_stack_are_switched_on_all_queues(tmp_path: Path) -> None:

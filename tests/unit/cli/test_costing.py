@@ -39,8 +39,7 @@ def count(stage: Stage) -> None:
 
 def test_cost_shows_terms_stages_and_price_per_page(stage: Stage) -> None:
     count(stage)
-    assert stage.run("cost example.com") == 0
-    lines = [" ".join(line.split()) for line in stage.said.splitlines()]
+    lines = [" ".join(line.split()) for line in stage.output("cost example.com").splitlines()]
     assert f"{RUN} · 2 pages fetched" in lines
     assert "write units 40 20 12.5000 $0.000025" in lines
     assert "read units 3.5000 1.7500 0.2188 $0.00000044" in lines
@@ -55,8 +54,7 @@ def test_cost_shows_terms_stages_and_price_per_page(stage: Stage) -> None:
 
 def test_cost_as_json_has_counters(stage: Stage) -> None:
     count(stage)
-    assert stage.run("cost example.com --json") == 0
-    (body,) = stage.objects()
+    (body,) = stage.run_json("cost example.com --json")
     assert (body["type"], body["crawl"], body["pages"]) == ("cost", RUN, 2)
     assert body["usd"] == pytest.approx(SPENT / 1e9, abs=1e-9)
     assert body["usd_per_million_pages"] == pytest.approx(SPENT / 2 / 1e3, abs=1e-4)
@@ -70,18 +68,15 @@ def test_cost_as_json_has_counters(stage: Stage) -> None:
 
 
 def test_cost_of_crawl_without_counters_states_it(stage: Stage) -> None:
-    assert stage.run("cost example.com") == 11
-    assert "no usage has been recorded" in stage.noted
-    assert stage.run("status") == 0
-    assert "units" not in stage.said
+    assert "no usage has been recorded" in stage.errors("cost example.com", code=11)
+    assert "units" not in stage.output("status")
 
 
 def test_status_shows_cost_per_page(stage: Stage) -> None:
     count(stage)
     assert stage.run("status") == 0
     assert "$412.72 per million pages · 20.00 writes and 1.75 reads a page" in stage.said
-    assert stage.run("status --json") == 0
-    (body,) = stage.objects()
+    (body,) = stage.run_json("status --json")
     assert body["units"] == {"write": 40, "read_halves": 7, "mb_ms": 61_440_000}
     assert body["units_dollars"] == pytest.approx(SPENT / 1e9)
 
@@ -121,8 +116,7 @@ def test_estimate_of_definition_shows_units_and_assumptions(stage: Stage) -> Non
         'seeds = ["https://a.example/", "https://b.example/"]\n'
         "[limits]\npages = 50000\nduration = '1h'\ndollars = 0.01\n"
     )
-    assert stage.run("estimate") == 0
-    assert "50,000 pages on 2 hosts" in stage.said
+    assert "50,000 pages on 2 hosts" in stage.output("estimate")
     assert "a delay of 1 s" in stage.said
     assert "GB-seconds" in stage.said
     assert "it takes at least 7 h, due to the delay per host" in stage.said
@@ -135,8 +129,7 @@ def test_estimate_as_json_uses_options_about_site(stage: Stage) -> None:
         'seeds = ["https://a.example/"]\n[scope]\nlinks = "any"\n[politeness]\ndelay = 0\n'
     )
     line = "estimate my.toml --pages 1000 --links 9 --body-bytes 9kB --answer 1s --memory 2048"
-    assert stage.run(f"{line} --json") == 0
-    (body,) = stage.objects()
+    (body,) = stage.run_json(f"{line} --json")
     assert (body["type"], body["pages"]) == ("estimate", 1_000)
     assert body["terms"]["write"]["used"] >= 2_000
     said = "\n".join(body["assumed"])
@@ -146,21 +139,17 @@ def test_estimate_as_json_uses_options_about_site(stage: Stage) -> None:
 
 def test_estimate_without_limit_assumes_page_count(stage: Stage) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
-    assert stage.run("estimate --hosts 5") == 0
-    assert "10,000 pages on 5 hosts" in stage.said
+    assert "10,000 pages on 5 hosts" in stage.output("estimate --hosts 5")
     assert "it ends before" not in stage.said
 
 
 def test_estimate_of_stack_uses_options_then_context(stage: Stage) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     line = "estimate --hosts 100 --pages 100000"
-    assert stage.run(line) == 0
-    assert "50 workers at once (--workers), up to 40 messages each" in stage.said
+    assert "50 workers at once (--workers), up to 40 messages each" in stage.output(line)
     keys = '"worker_concurrency_max": "5", "worker_memory_mb": 2048'
     (stage.folder / "cdk.json").write_text(f'{{"context": {{{keys}}}}}')
-    assert stage.run(line) == 0
-    assert "5 workers at once (--workers), up to 40 messages each" in stage.said
-    assert "2,048 MB" in stage.said
+    stage.shows(line, "5 workers at once (--workers), up to 40 messages each", "2,048 MB")
     assert stage.run(f"{line} --workers 1 --batch-size 20 --memory 512") == 0
     assert "1 worker at once (--workers), up to 20 messages each" in stage.said
     assert "512 MB" in stage.said
@@ -186,5 +175,4 @@ def test_estimate_defaults_equal_defaults_of_deployment() -> None:
 def test_estimate_with_unreadable_context_uses_defaults(stage: Stage, written: str) -> None:
     (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
     (stage.folder / "cdk.json").write_text(written)
-    assert stage.run("estimate") == 0
-    assert "40 messages each" in stage.said
+    assert "40 messages each" in stage.output("estimate")

@@ -109,8 +109,7 @@ def test_folder_with_files_of_another_crawl_is_refused(stage: Stage) -> None:
     assert stage.run(f"crawl {SITE} --out data --name other") == 2
     assert f"data holds files of the crawl {RUN} already: give another folder" in stage.noted
     (stage.folder / "file").write_text("")
-    assert stage.run(f"crawl {SITE} --out file") == 2
-    assert "file is a file: give a folder" in stage.noted
+    assert "file is a file: give a folder" in stage.errors(f"crawl {SITE} --out file")
     (manifest,) = (stage.folder / "data" / "manifests").rglob("*.json")
     manifest.write_text("not ours")
     assert stage.run(f"crawl {SITE} --out data --name other --window 0s") == 0
@@ -127,8 +126,7 @@ def test_folder_without_write_permission_starts_nothing(
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     monkeypatch.setattr(Path, "write_bytes", refused)
-    assert stage.run(f"crawl {SITE} {out}") == 2
-    assert "--out: cannot write to" in stage.noted
+    assert "--out: cannot write to" in stage.errors(f"crawl {SITE} {out}")
     assert "Read-only file system: give another folder" in stage.noted
     assert stage.machine.asked == []
     assert [each.name for each in stage.folder.iterdir()] == ["sealed"]
@@ -137,8 +135,7 @@ def test_folder_without_write_permission_starts_nothing(
 
 def test_folder_below_a_file_starts_nothing(stage: Stage) -> None:
     (stage.folder / "file").write_text("")
-    assert stage.run(f"crawl {SITE} --out file/data") == 2
-    assert "Not a directory: give another folder" in stage.noted
+    assert "Not a directory: give another folder" in stage.errors(f"crawl {SITE} --out file/data")
     assert stage.machine.asked == []
 
 
@@ -183,8 +180,7 @@ def test_full_disk_is_reported_with_command_to_resume(
 def test_invalid_plan_names_option_before_emulator_starts(
     stage: Stage, options: str, said: str
 ) -> None:
-    assert stage.run(f"crawl {options}") == 2
-    assert said in stage.noted
+    assert said in stage.errors(f"crawl {options}")
     assert stage.machine.asked == []
 
 
@@ -204,8 +200,7 @@ NEVER = "robots.txt could not be fetched: connection refused"
 
 def test_crawl_without_any_page_counts_reasons_left_out(stage: Stage) -> None:
     stage.site = [replace(BROKEN, path=f"/{number}") for number in range(5)]
-    assert stage.run(f"crawl {SITE}") == 8
-    *_, last = stage.noted.splitlines()
+    *_, last = stage.errors(f"crawl {SITE}", code=8).splitlines()
     assert last.startswith("  and 2 more: orbweaver pages ")
 
 
@@ -214,8 +209,7 @@ def test_crawl_without_any_page_fails_with_reasons(stage: Stage) -> None:
     assert stage.run(f"crawl {SITE} --fail-above 100%") == 4
     assert stage.noted == f"nothing was fetched:\n  {SITE}/: {NEVER}\n"
     stage.clock.at_ms += 60_000
-    assert stage.run(f"start {SITE} --wait --json --window 0s") == 4
-    result = stage.objects()[-1]
+    result = stage.run_json(f"start {SITE} --wait --json --window 0s", code=4)[-1]
     assert (result["exit_code"], result["why"]) == (4, [f"  {SITE}/: {NEVER}"])
 
 
@@ -228,13 +222,11 @@ def test_failed_paging_is_shown_with_cause_and_fix(stage: Stage) -> None:
     ]
     noted = "\n".join(["paging of an API ended too early:", *lines, ""])
     stage.site = [Row("/"), failed]
-    assert stage.run(f"crawl {SITE}") == 0
-    assert stage.noted == noted
+    assert stage.errors(f"crawl {SITE}", code=0) == noted
     stage.site = [failed]
     assert stage.run(f"start {SITE} --name two --wait") == 7
     assert stage.noted == f"nothing was fetched\n{noted}"
-    assert stage.run(f"start {SITE} --name three --wait --json") == 7
-    assert stage.objects()[-1]["paging"] == lines
+    assert stage.run_json(f"start {SITE} --name three --wait --json", code=7)[-1]["paging"] == lines
 
 
 def test_unreachable_site_starts_nothing(stage: Stage) -> None:
@@ -242,8 +234,7 @@ def test_unreachable_site_starts_nothing(stage: Stage) -> None:
     stage.unreached = {f"{SITE}/": refused}
     assert stage.run(f"crawl {SITE}") == 4
     assert stage.noted == f"{SITE}/ cannot be reached: connection refused\nnothing was crawled\n"
-    assert stage.run(f"crawl {SITE} --json") == 4
-    (result,) = stage.objects()
+    (result,) = stage.run_json(f"crawl {SITE} --json", code=4)
     assert result["error"] == f"{SITE}/ cannot be reached: connection refused"
     assert (result["exit_code"], stage.machine.asked) == (4, [])
     stage.machine.up_already = True
@@ -255,8 +246,7 @@ def test_unreachable_site_starts_nothing(stage: Stage) -> None:
 
 
 def test_last_line_is_query_of_the_folder(stage: Stage) -> None:
-    assert stage.run(f"crawl {SITE} --out my_data") == 0
-    last = stage.said.splitlines()[-1]
+    last = stage.output(f"crawl {SITE} --out my_data").splitlines()[-1]
     assert last.startswith('next  orbweaver query --from my_data "SELECT ')
     assert stage.run("query --list --from my_data") == 0
 
@@ -264,8 +254,7 @@ def test_last_line_is_query_of_the_folder(stage: Stage) -> None:
 def test_json_output_is_one_object_per_line(stage: Stage) -> None:
     stage.site = [Row("/"), BROKEN]
     stage.per_step = 1
-    assert stage.run(f"crawl {SITE} --out data --json --fail-above 0") == 1
-    objects = stage.objects()
+    objects = stage.run_json(f"crawl {SITE} --out data --json --fail-above 0", code=1)
     assert [one["type"] for one in objects] == ["step", "step", "progress", "progress", "result"]
     result = objects[-1]
     assert (result["crawl"], result["state"], result["stop"]) == (RUN, "finished", "finished")
@@ -291,10 +280,8 @@ def test_interrupted_crawl_is_paused_and_resumed_by_same_command(stage: Stage) -
     stage.clock.at_ms += 60_000
     stage.machine.up_already = True
     stage.interrupt_at = 3
-    assert stage.run(f"crawl {SITE} --out data") == 130
-    assert f"  orbweaver status {RUN}" in stage.noted
-    assert stage.run(f"crawl {SITE} --out data") == 0
-    assert f"continuing {RUN}, which had not finished" in stage.said
+    assert f"  orbweaver status {RUN}" in stage.errors(f"crawl {SITE} --out data", code=130)
+    assert f"continuing {RUN}, which had not finished" in stage.output(f"crawl {SITE} --out data")
     assert list(stage.world.crawls) == [RUN]
     assert len(rows(stage.folder / "data")) == 3
 
@@ -323,8 +310,7 @@ def test_interrupt_with_unreachable_stack_ends_soon(stage: Stage) -> None:
             raise Transient("gone")
 
     stage.per_step, stage.interrupt_at, stage.fault = 1, 1, fault
-    assert stage.run(f"crawl {SITE} --json") == 130
-    assert f"interrupted: {RUN} is not finished" in stage.noted
+    assert f"interrupted: {RUN} is not finished" in stage.errors(f"crawl {SITE} --json", code=130)
     assert stage.objects()[-1] == {"type": "result", "crawl": RUN, "interrupted": True}
 
 
@@ -333,8 +319,7 @@ def test_interrupt_before_crawl_mentions_no_crawl(stage: Stage) -> None:
         raise KeyboardInterrupt
 
     stage.fault = fault
-    assert stage.run(f"crawl {SITE}") == 130
-    assert stage.noted == "interrupted\n"
+    assert stage.errors(f"crawl {SITE}", code=130) == "interrupted\n"
     assert stage.machine.asked == ["start 4566", "stop 4566"]
 
 
@@ -358,8 +343,7 @@ def test_crawl_without_progress_is_given_up_after_a_minute(stage: Stage) -> None
     assert "no records, so no files in" in stage.said
     assert stage.clock.at_ms - NOW_MS < 100_000
     stage.machine.queue = Depths()
-    assert stage.run(f"crawl {SITE} --json") == 10
-    assert "dead-letter" not in stage.noted
+    assert "dead-letter" not in stage.errors(f"crawl {SITE} --json", code=10)
     assert (stage.objects()[-1]["type"], stage.objects()[-1]["stalled"]) == ("result", True)
 
 
@@ -400,8 +384,7 @@ def test_crawl_cancelled_by_another_command_ends(stage: Stage) -> None:
                 stage.world.crawls[RUN] = replace(crawl, state=State.STOPPING)
 
     stage.fault = fault
-    assert stage.run(f"crawl {SITE}") == 0
-    assert re.search(rf"{RUN} was cancelled after 0:0\d: 1 page", stage.said)
+    assert re.search(rf"{RUN} was cancelled after 0:0\d: 1 page", stage.output(f"crawl {SITE}"))
 
 
 # --- formats and custom functions -----------------------------------------------------------------
@@ -459,6 +442,5 @@ def test_missing_custom_functions_are_refused(stage: Stage, line: str, said: str
     (stage.folder / "own.toml").write_text(OWN)
     (stage.folder / "recurs.toml").write_text(f"{OWN}[schedule]\nevery = '1d'\n")
     (stage.folder / "other.py").write_text("def films(page, url):\n    return []\n")
-    assert stage.run(line) == 2
-    assert said in stage.noted
+    assert said in stage.errors(line)
     assert stage.world.crawls == {}

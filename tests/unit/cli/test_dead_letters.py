@@ -35,8 +35,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def test_list_has_line_per_cause_with_count_and_example(stage: Stage) -> None:
-    assert stage.run("dlq list") == 0
-    head, first, second = stage.said.splitlines()
+    head, first, second = stage.output("dlq list").splitlines()
     assert head.split() == ["letters", "cause", "oldest", "newest", "for", "example"]
     assert first.split()[:4] == ["2", "failed", "too", "often"]
     assert first.startswith("2  ".rjust(len("letters  ")))
@@ -48,8 +47,7 @@ def test_list_has_line_per_cause_with_count_and_example(stage: Stage) -> None:
 
 
 def test_list_as_json_has_object_per_cause_and_total(stage: Stage) -> None:
-    assert stage.run("dlq list --json") == 0
-    first, second, result = stage.objects()
+    first, second, result = stage.run_json("dlq list --json")
     assert first["cause"] == "failed too often"
     assert first["kinds"] == {"pack": 2}
     assert first["sample"] == {
@@ -63,11 +61,9 @@ def test_list_as_json_has_object_per_cause_and_total(stage: Stage) -> None:
 
 
 def test_list_reports_reached_limit_and_no_matches(stage: Stage) -> None:
-    stage.run("dlq list --host a.example --limit 1 --json")
-    assert stage.objects()[-1]["cut"] is True
+    assert stage.run_json("dlq list --host a.example --limit 1 --json")[-1]["cut"] is True
     assert "only 1 were read" in stage.noted
-    stage.run("dlq list --reason nothing-like-it")
-    assert stage.said == ""
+    assert stage.output("dlq list --reason nothing-like-it") == ""
     assert stage.noted == "0 dead letters\n"
 
 
@@ -91,15 +87,11 @@ def test_show_by_own_or_pack_id_hides_secrets(stage: Stage, name: str) -> None:
 
 
 def test_show_by_prefix_lists_all_matches(stage: Stage) -> None:
-    assert stage.run("dlq show m- --json") == 0
-    assert [found["id"] for found in stage.objects()] == ["m-1", "m-2"]
-    assert stage.run("dlq show odd --json") == 0
-    assert stage.objects()[0]["body"] == "{key: text of 7}"
+    assert [found["id"] for found in stage.run_json("dlq show m- --json")] == ["m-1", "m-2"]
+    assert stage.run_json("dlq show odd --json")[0]["body"] == "{key: text of 7}"
     assert SECRET not in stage.said
-    assert stage.run("dlq show m-") == 0
-    assert "\n\n" in stage.said
-    assert stage.run("dlq show nobody") == 11
-    assert "there is no dead letter 'nobody'" in stage.noted
+    assert "\n\n" in stage.output("dlq show m-")
+    assert "there is no dead letter 'nobody'" in stage.errors("dlq show nobody", code=11)
 
 
 def test_show_of_large_message_lists_first_urls(stage: Stage) -> None:
@@ -107,14 +99,11 @@ def test_show_of_large_message_lists_first_urls(stage: Stage) -> None:
     seeds = SeedsMessage(id="s1", crawl="news", at_ms=2**53 - 1, references=references)
     mail = Mail(body=encode(seeds), reason="unknown crawl 'news'", at_ms=2**52, id="many")
     stage.world.buried.append(mail)
-    stage.run("dlq show s1")
-    assert "and 15 more" in stage.said
-    assert "unknown\n" in stage.said
+    stage.shows("dlq show s1", "and 15 more", "unknown\n")
 
 
 def test_redrive_reports_sent_and_skipped_letters(stage: Stage) -> None:
-    assert stage.run("dlq redrive --all") == 0
-    assert stage.said == "2 letters sent back\n"
+    assert stage.output("dlq redrive --all") == "2 letters sent back\n"
     assert stage.noted == "1 left: can never succeed; --malformed sends them anyway\n"
     assert len(stage.world.sent) == 2
     assert len(stage.world.buried) == 1
@@ -151,8 +140,7 @@ def test_invalid_arguments_are_refused_with_fix(
     stage: Stage, line: str, fix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    assert stage.run(line) == 2
-    assert fix in stage.noted
+    assert fix in stage.errors(line)
     assert len(stage.world.buried) == 3
     assert stage.world.sent == []
 
@@ -164,15 +152,12 @@ def test_purge_asks_with_count_and_needs_a_yes(
     stage: Stage, answer: str, code: int, left: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    assert stage.run("dlq purge --host a.example") == code
-    assert "delete 2 dead letters? (y/N)" in stage.noted
+    assert "delete 2 dead letters? (y/N)" in stage.errors("dlq purge --host a.example", code=code)
     assert len(stage.world.buried) == left
     assert ("2 dead letters deleted" in stage.said) is (code == 0)
 
 
 def test_purge_with_yes_or_without_letters_does_not_ask(stage: Stage) -> None:
-    assert stage.run("dlq purge --yes --json") == 0
-    assert stage.objects() == [{"type": "result", "purged": 3}]
+    assert stage.run_json("dlq purge --yes --json") == [{"type": "result", "purged": 3}]
     assert stage.world.buried == []
-    assert stage.run("dlq purge") == 0
-    assert stage.said == "0 dead letters deleted\n"
+    assert stage.output("dlq purge") == "0 dead letters deleted\n"

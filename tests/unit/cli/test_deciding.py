@@ -48,8 +48,7 @@ def test_url_names_rules_of_definition(stage: Stage) -> None:
         '[[rules]]\nmatch = "/a"\ndepth = 0\npriority = "high"\n'
         '[[rules]]\nmatch = "b$"\ndepth = 3\nrecord = false\n'
     )
-    assert stage.run("url http://example.com/a/b --config crawl.toml --json") == 0
-    told = json.loads(stage.said)
+    told = json.loads(stage.output("url http://example.com/a/b --config crawl.toml --json"))
     assert (told["followed"], told["refusal"]) == (False, "depth")
     assert told["rules"] == ["[0] depth 0, priority high", "[1] not recorded"]
     assert stage.run("url http://example.com/b --config crawl.toml") == 0
@@ -144,8 +143,7 @@ def test_url_names_rules_of_definition(stage: Stage) -> None:
 def test_url_names_rule_of_scope_and_changes(
     stage: Stage, line: str, expected: dict[str, object]
 ) -> None:
-    assert stage.run(f"url {line} --json") == 0
-    body = stage.objects()[0]
+    body = stage.run_json(f"url {line} --json")[0]
     assert {key: body[key] for key in expected} == expected
     assert len(body["hash"]) == 32
 
@@ -155,13 +153,10 @@ def test_url_decides_as_local_stack_for_local_seeds(stage: Stage) -> None:
     stage.machine.up_already = True
     stage.machine.function = {"ORBWEAVER_ALLOW_ADDRESSES": "127.0.0.0/8"}
     line = "url http://127.0.0.1:8800/a --seed http://127.0.0.1:8800/ --json"
-    assert stage.run(line) == 0
-    assert stage.objects()[0]["never_asked"] is None
+    assert stage.run_json(line)[0]["never_asked"] is None
     stage.machine.function = {}
-    assert stage.run(f"{line} --target aws") == 0
-    assert stage.objects()[0]["never_asked"] == "127.0.0.1 is loopback"
-    assert stage.run(f"{line} --target aws --port 4566") == 2
-    assert "omit --target aws" in stage.noted
+    assert stage.run_json(f"{line} --target aws")[0]["never_asked"] == "127.0.0.1 is loopback"
+    assert "omit --target aws" in stage.errors(f"{line} --target aws --port 4566")
 
 
 def test_url_prints_canonical_form_first_then_reasons(stage: Stage) -> None:
@@ -223,22 +218,19 @@ def test_robots_prints_decision_and_line_of_crawl(
     stage: Stage, url: str, robots: Response, expected: dict[str, object]
 ) -> None:
     stage.answers[f"{SITE}/robots.txt"] = robots
-    assert stage.run(f"robots {url} --json") == 0
-    body = stage.objects()[0]
+    body = stage.run_json(f"robots {url} --json")[0]
     assert {key: body[key] for key in expected} == expected
 
 
 def test_robots_of_busy_host_is_refusal(stage: Stage) -> None:
     """Status 429 does not reveal the rules, so the host refuses all URLs for now."""
     stage.answers[f"{SITE}/robots.txt"] = answer(429)
-    stage.run(f"robots {SITE}/")
-    assert "allowed     no" in stage.said
+    assert "allowed     no" in stage.output(f"robots {SITE}/")
 
 
 def test_robots_quotes_deciding_rule(stage: Stage) -> None:
     stage.answers[f"{SITE}/robots.txt"] = answer(200, RULES)
-    stage.run(f"robots {SITE}/private/x --user-agent me/1.0")
-    assert "allowed        no" in stage.said
+    assert "allowed        no" in stage.output(f"robots {SITE}/private/x --user-agent me/1.0")
     assert "why            line 2: Disallow: /private\n" in stage.said
     assert "group          User-agent: *\n" in stage.said
     assert "rule" not in stage.said

@@ -67,8 +67,7 @@ def stage(tmp_path: Path) -> Stage:
     [("50", "delay 50 s between two requests to a host (50ms for milliseconds)"), ("50ms", "")],
 )
 def test_long_delay_is_reported(delay: str, said: str, stage: Stage) -> None:
-    assert stage.run(f"start {SITE} --delay {delay}") == 0
-    assert stage.noted.startswith(said)
+    assert stage.errors(f"start {SITE} --delay {delay}", code=0).startswith(said)
     assert said or "delay" not in stage.noted
 
 
@@ -85,8 +84,7 @@ def test_init_writes_valid_definition_and_never_overwrites(stage: Stage) -> None
     assert "edit its seeds, then run `orbweaver check crawl.toml`" in stage.said
     assert stage.run("check crawl.toml") == 0
     put(stage, "mine")
-    assert stage.run("init crawl.toml") == 2
-    assert "crawl.toml already exists: give another name" in stage.noted
+    assert "crawl.toml already exists: give another name" in stage.errors("init crawl.toml")
     assert (stage.folder / "crawl.toml").read_text() == "mine"
     assert stage.run("init no/such/folder.toml") == 2
     assert "cannot be written: No such file or directory" in stage.noted
@@ -151,40 +149,34 @@ def test_check_of_full_definition_shows_changes_and_no_secret(stage: Stage) -> N
 @pytest.mark.parametrize(("seeds", "said"), [(5, "4\n"), (7, "4 and 2 more\n")])
 def test_check_shows_five_seeds_and_counts_the_rest(stage: Stage, seeds: int, said: str) -> None:
     put(stage, f"seeds = {[f'{SITE}/{number}' for number in range(seeds)]}")
-    assert stage.run("check") == 0
-    assert f"{SITE}/3, {SITE}/{said}" in stage.said
+    assert f"{SITE}/3, {SITE}/{said}" in stage.output("check")
 
 
 def test_check_without_name_reads_crawl_toml(stage: Stage) -> None:
     """`init` writes this file and `extract` reads it."""
     assert stage.run("init") == 0
-    assert stage.run("check") == 0
-    assert "crawl.toml is valid" in stage.said
+    assert "crawl.toml is valid" in stage.output("check")
 
 
 def test_check_marks_seeds_for_local_stacks_only(stage: Stage) -> None:
     """A store or a local stack may request its own machine, but no private network or odd port."""
     put(stage, f'seeds = ["{SITE}/"]')
-    assert stage.run("check") == 0
-    assert "this machine only" not in stage.said
+    assert "this machine only" not in stage.output("check")
     seeds = ["http://localhost:8000/", "http://127.0.0.1:4711/", "http://10.0.0.1/", f"{SITE}:9/"]
     put(stage, f"seeds = {seeds}")
-    assert stage.run("check") == 0
-    assert (
+    stage.shows(
+        "check",
         " on this machine only at http://localhost:8000/, http://127.0.0.1:4711/: a stack on AWS"
-        " refuses that\n"
-    ) in stage.said
-    assert (
-        "requests http://10.0.0.1/ (10.0.0.1 is private, unless a stack allows it), " in stage.said
+        " refuses that\n",
+        "requests http://10.0.0.1/ (10.0.0.1 is private, unless a stack allows it), ",
+        f"{SITE}:9/ (port 9 is not one of 80, 443, ",
     )
-    assert f"{SITE}:9/ (port 9 is not one of 80, 443, " in stage.said
 
 
 def test_check_notes_duplicate_seeds_and_http_webhooks(stage: Stage) -> None:
     webhook = '[notify]\nwebhook = "http://127.0.0.1:9000/"\n'
     put(stage, f'seeds = ["{SITE}/", "{SITE}/b", "{SITE}/#a", "{SITE}/?utm_source=x"]\n{webhook}')
-    assert stage.run("check") == 0
-    assert f"once at each seed; given more than once: {SITE}/\n" in stage.said
+    assert f"once at each seed; given more than once: {SITE}/\n" in stage.output("check")
     assert "over http: only a stack on this machine accepts the crawl" in stage.said
 
 
@@ -205,10 +197,8 @@ def test_login_at_unrequested_origin_is_warned_about(
     auth = '[auth."https://example.org"]\nbearer = "secret:the/logins/a"\n'
     put(stage, f'seeds = ["{seed}"]\nscope.links = "{scope}"\n{auth}')
     said = "auth: https://example.org: no seed, sitemap or scope is at this origin"
-    assert stage.run("check") == 0
-    assert (said in stage.said) == warned
-    assert stage.run("start --config crawl.toml") == 0
-    assert (f"warning: {said}" in stage.noted) == warned
+    assert (said in stage.output("check")) == warned
+    assert (f"warning: {said}" in stage.errors("start --config crawl.toml", code=0)) == warned
 
 
 def test_check_refuses_schedule_without_future_times(stage: Stage) -> None:
@@ -221,8 +211,7 @@ def test_check_refuses_schedule_without_future_times(stage: Stage) -> None:
 
 def test_check_as_json_has_definition_without_header_values(stage: Stage) -> None:
     put(stage, WHOLE)
-    assert stage.run("check crawl.toml --json") == 0
-    (line,) = stage.said.splitlines()
+    (line,) = stage.output("check crawl.toml --json").splitlines()
     told = json.loads(line)
     assert told["definition"]["rules"][0] == {"match": "/a$", "priority": "high", "window": "3600s"}
     limits = {"depth": 1, "pages": 7, "stop_when_nothing_new": False, "duration": "7200s"}
@@ -243,14 +232,12 @@ def test_check_of_login_needs_readable_references(
 ) -> None:
     put(stage, f'seeds = ["{SITE}/"]\n[auth."{SITE}"]\nbearer = "{reference}"\n')
     stage.machine.up_already = True
-    assert stage.run(f"check --login {options}") == 2
-    assert said in stage.noted
+    assert said in stage.errors(f"check --login {options}")
 
 
 def test_check_names_all_problems_with_exit_code_2(stage: Stage) -> None:
     put(stage, 'seeds = ["x"]\nseeds_file = "no.txt"\nnmae = 1\n[scope]\ninclude = ["("]\n')
-    assert stage.run("check crawl.toml") == 2
-    first, *others = stage.noted.splitlines()
+    first, *others = stage.errors("check crawl.toml").splitlines()
     assert first == "crawl.toml: 4 problems"
     assert [line.strip().split(": ")[:2] for line in others] == [
         ["line 3", "nmae"],
@@ -286,16 +273,14 @@ def test_unreadable_file_is_named_with_reason_and_line(
     if len(content) == 200:
         monkeypatch.setattr(init_check, "FILE_BYTES_MAX", 100)
     (stage.folder / name).write_bytes(content)
-    assert stage.run(f"check {name}") == 2
-    assert said in stage.noted
+    assert said in stage.errors(f"check {name}")
 
 
 def test_missing_definition_names_init(stage: Stage) -> None:
     assert stage.run("check mine.toml") == 2
     assert "there is no mine.toml: `orbweaver init mine.toml` creates one" in stage.noted
     (stage.folder / "folder").mkdir()
-    assert stage.run("check folder") == 2
-    assert "folder cannot be read: Is a directory" in stage.noted
+    assert "folder cannot be read: Is a directory" in stage.errors("check folder")
 
 
 # --- crawls from a definition -------------------------------------------------------------------
@@ -342,8 +327,7 @@ def test_patterns_and_duration_have_options(stage: Stage) -> None:
 )
 def test_problems_name_option_or_key_of_origin(stage: Stage, line: str, said: str) -> None:
     put(stage, WHOLE)
-    assert stage.run(f"crawl --config crawl.toml {line}") == 2
-    assert said in stage.noted
+    assert said in stage.errors(f"crawl --config crawl.toml {line}")
     assert stage.machine.asked == []
 
 

@@ -47,8 +47,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def test_failed_check_has_advice_and_exit_code_1(stage: Stage, kit: Kit) -> None:
-    assert stage.run(AWS) == 1
-    lines = stage.said.splitlines()
+    lines = stage.output(AWS, code=1).splitlines()
     assert lines[0].split()[:2] == ["failed", "a.bad"]
     assert lines[0].endswith("it holds  (it does not; n 4)")
     assert "0 passed, 1 failed, 1 skipped" in lines
@@ -60,8 +59,7 @@ def test_failed_check_has_advice_and_exit_code_1(stage: Stage, kit: Kit) -> None
 
 def test_report_is_written_to_file_and_as_json(stage: Stage, kit: Kit, tmp_path: Path) -> None:
     kit.good = True
-    assert stage.run(f"{AWS} --json --out report.json") == 0
-    (told,) = stage.objects()
+    (told,) = stage.run_json(f"{AWS} --json --out report.json")
     assert told == json.loads((tmp_path / "report.json").read_text())
     assert told["checks"][0]["result"] == "passed"
 
@@ -73,8 +71,7 @@ def test_unwritable_report_file_is_named_after_checks(stage: Stage, kit: Kit) ->
 
 def test_rejected_credentials_exit_with_3_and_advice(stage: Stage, kit: Kit) -> None:
     kit.reached = False
-    assert stage.run(AWS) == 3
-    assert "log in" in stage.noted
+    assert "log in" in stage.errors(AWS, code=3)
 
 
 def test_missing_region_exits_with_3_without_checks(stage: Stage, kit: Kit) -> None:

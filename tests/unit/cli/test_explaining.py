@@ -25,8 +25,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def test_explanation_has_verdict_first_and_labels_once(stage: Stage) -> None:
-    assert stage.run(f"explain {SITE}/lost") == 0
-    first, *rest = stage.said.splitlines()
+    first, *rest = stage.output(f"explain {SITE}/lost").splitlines()
     assert first == f"failed: http_client_error ({Reason.HTTP_CLIENT_ERROR.means})"
     assert all(line.startswith("  ") for line in rest)
     assert f"crawl      {RUN} (finished): the newest run with this URL in scope" in stage.said
@@ -37,16 +36,13 @@ def test_explanation_has_verdict_first_and_labels_once(stage: Stage) -> None:
 
 
 def test_explanation_as_json_has_all_statements_and_record(stage: Stage) -> None:
-    assert stage.run(f"explain {SITE}/lost --json") == 0
-    (body,) = stage.objects()
+    (body,) = stage.run_json(f"explain {SITE}/lost --json")
     assert (body["url"], body["crawl"], body["fate"]) == (f"{SITE}/lost", RUN, "ended")
     assert body["record"]["reason"] == "http_client_error"
     assert {"about": "scope", "words": body["statements"][2]["words"]} == body["statements"][2]
-    stage.run("explain http://elsewhere.example/ --json")
-    (body,) = stage.objects()
+    (body,) = stage.run_json("explain http://elsewhere.example/ --json")
     assert (body["fate"], body["refusal"], body["record"]) == ("refused", "scope", None)
-    assert stage.run("explain mailto:x --json") == 0
-    (body,) = stage.objects()
+    (body,) = stage.run_json("explain mailto:x --json")
     assert (body["fate"], body["url"]) == ("malformed", None)
 
 
@@ -54,8 +50,7 @@ def test_robots_txt_is_fetched_only_on_request(stage: Stage) -> None:
     stage.answers[f"{SITE}/robots.txt"] = Response(
         status=200, headers={}, body=b"User-agent: *\nDisallow: /lost"
     )
-    stage.run(f"explain {SITE}/lost/2")
-    assert "--fetch requests it now" in stage.said
+    assert "--fetch requests it now" in stage.output(f"explain {SITE}/lost/2")
     stage.run(f"explain {SITE}/lost/2 --fetch")
     assert "refused as robots: line 2: Disallow: /lost (User-agent: *)" in stage.said
     assert SITE not in stage.world.hosts or stage.world.hosts[SITE].robots is None
@@ -66,12 +61,10 @@ def test_robots_txt_is_fetched_only_on_request(stage: Stage) -> None:
 
 def test_explanation_without_crawl_is_usage_error(tmp_path: Path) -> None:
     stage = Stage(folder=tmp_path, machine=Machine(up_already=True))
-    assert stage.run(f"explain {SITE}") == 2
-    assert "there is no crawl yet" in stage.noted
+    assert "there is no crawl yet" in stage.errors(f"explain {SITE}")
     assert stage.run("explain") == 2
     stage.run(f"start {SITE}")
-    assert stage.run(f"explain {SITE} --crawl nope") == 2
-    assert "no crawl has the id or name 'nope'" in stage.noted
+    assert "no crawl has the id or name 'nope'" in stage.errors(f"explain {SITE} --crawl nope")
 
 
 # --- pages that link to the URL -----------------------------------------------------------------
@@ -110,13 +103,11 @@ def test_explain_names_first_linking_pages(linked: Stage) -> None:
     first, *_, last = found.splitlines()
     assert first.split() == [f"{SITE}/p40", "a", "offer", "40"]
     assert last == "  \N{HORIZONTAL ELLIPSIS} 31 more"
-    assert linked.run(f"explain {SITE}/lost --crawl {run} --json") == 0
-    backlinks = linked.objects()[-1]["backlinks"]
+    backlinks = linked.run_json(f"explain {SITE}/lost --crawl {run} --json")[-1]["backlinks"]
     assert (backlinks["pages"], backlinks["sitemaps"], len(backlinks["first"])) == (40, 1, 10)
     linked.run(f"explain {SITE}/found --crawl {run}")
     assert f"1 page links here:\n  {SITE}/p1  a" in linked.said
-    linked.run(f"explain {SITE}/ --crawl {run}")
-    assert "0 pages link here\n" in f"{linked.said}\n"
+    assert "0 pages link here\n" in f"{linked.output(f'explain {SITE}/ --crawl {run}')}\n"
 
 
 @pytest.mark.parametrize(
@@ -132,6 +123,5 @@ def test_explain_without_links_notes_reason(
 ) -> None:
     if tables is not None:
         put(linked.folder / "out", made(tables, crawl=run_of(linked), names=("parquet",)))
-    assert linked.run(f"explain {SITE}/lost --crawl {name}") == 0
-    assert told in linked.noted
+    assert told in linked.errors(f"explain {SITE}/lost --crawl {name}", code=0)
     assert "here" not in linked.said

@@ -37,8 +37,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def test_file_is_extracted_by_rules_of_its_url(stage: Stage) -> None:
-    assert stage.run("extract page.html --url https://example.com/books/1/") == 1
-    assert stage.said == (
+    assert stage.output("extract page.html --url https://example.com/books/1/", code=1) == (
         "https://example.com/books/1/\n"
         "\n"
         "books: 1 item, 0 invalid\n"
@@ -90,8 +89,7 @@ each = "$.books[*]"
 fields = { title = "$.title" }
 """
     )
-    assert stage.run("extract page.json --url https://example.com/books/1/") == code
-    assert said in stage.said
+    assert said in stage.output("extract page.json --url https://example.com/books/1/", code=code)
 
 
 @pytest.mark.parametrize(
@@ -155,8 +153,7 @@ def test_url_without_page_names_reason_of_crawl(
 ) -> None:
     stage.answers[f"{SITE}/robots.txt"] = Response(status=404, headers={}, body=None)
     stage.answers[f"{SITE}/books/1"] = answer
-    assert stage.run(f"extract {SITE}/books/1") == code
-    assert said in stage.noted
+    assert said in stage.errors(f"extract {SITE}/books/1", code=code)
 
 
 def test_robots_txt_is_obeyed_unless_definition_disables_it(stage: Stage) -> None:
@@ -193,8 +190,7 @@ def test_page_without_matching_rule_lists_patterns(stage: Stage) -> None:
     ],
 )
 def test_errors_name_fix_and_request_nothing(stage: Stage, line: str, said: str) -> None:
-    assert stage.run(line) == 2
-    assert said in stage.noted
+    assert said in stage.errors(line)
 
 
 def test_definition_without_items_is_refused(stage: Stage) -> None:
@@ -235,8 +231,7 @@ def test_custom_functions_come_from_option_or_cdk_json(stage: Stage) -> None:
         "import json\ndef mine(page, url):\n    yield {'n': len(page.tree.css('a'))}\n"
     )
     line = "extract page.html --url https://example.com/ --json"
-    assert stage.run(f"{line} --extractor own.py") == 0
-    assert json.loads(stage.said)["fields"] == {"n": 2}
+    assert json.loads(stage.output(f"{line} --extractor own.py"))["fields"] == {"n": 2}
     assert stage.run(line) == 1
     assert "extractor mine: there is no such function (none is deployed)" in stage.said
     (stage.folder / "cdk.json").write_text('{"context": {"extractor": "own.py"}}')
@@ -248,8 +243,7 @@ def test_custom_functions_come_from_option_or_cdk_json(stage: Stage) -> None:
         ("def (", "own.py cannot be imported: SyntaxError"),
     ):
         (stage.folder / "own.py").write_text(text)
-        assert stage.run(line) == 2
-        assert said in stage.noted
+        assert said in stage.errors(line)
     (stage.folder / "own.py").unlink()
     assert stage.run(line) == 2
 

@@ -34,15 +34,13 @@ def test_forget_reports_counts_and_copies_out_of_reach(stage: Stage) -> None:
     assert sum("exported files, changed or removed" in line for line in lines) == 1
     for word in ("not erased by this command", "backups", "logs", "copies", "exclude"):
         assert word in stage.noted
-    assert stage.run(f"forget --url {URL} --yes") == 0
-    assert stage.said.startswith("nothing erased")
+    assert stage.output(f"forget --url {URL} --yes").startswith("nothing erased")
 
 
 @pytest.mark.parametrize("what", [f"--url {URL}", "--host example.com", f"--crawl {ENDED.id}"])
 def test_dry_run_counts_and_changes_nothing(stage: Stage, what: str) -> None:
     before = everything(stage.world)
-    assert stage.run(f"forget {what} --dry-run --json") == 0
-    (told,) = stage.objects()
+    (told,) = stage.run_json(f"forget {what} --dry-run --json")
     assert told["dry_run"] is True
     assert told["forgotten"]["claims"]
     assert told["forgotten"]["export_files"]
@@ -52,8 +50,7 @@ def test_dry_run_counts_and_changes_nothing(stage: Stage, what: str) -> None:
 
 
 def test_json_has_erased_remaining_and_external_data(stage: Stage) -> None:
-    assert stage.run("forget --host example.com --yes --json") == 0
-    (told,) = stage.objects()
+    (told,) = stage.run_json("forget --host example.com --yes --json")
     assert (told["type"], told["left"]) == ("result", [])
     assert told["forgotten"]["records"] == 2
     assert told["elsewhere"] == forget.ELSEWHERE
@@ -69,12 +66,10 @@ def test_receivers_are_notified_of_changed_exports(stage: Stage) -> None:
 
 def test_forget_needs_yes_or_an_answer(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     before = everything(stage.world)
-    assert stage.run(f"forget --url {URL}") == 2
-    assert "--yes" in stage.noted
+    assert "--yes" in stage.errors(f"forget --url {URL}")
     for answer in ("n\n", "\n"):
         monkeypatch.setattr("sys.stdin", Terminal(answer))
-        assert stage.run(f"forget --url {URL}") == 1
-        assert "nothing was erased" in stage.noted
+        assert "nothing was erased" in stage.errors(f"forget --url {URL}", code=1)
         assert "2  records of other pages, changed" in stage.noted
     stage.world.looks.clear()
     assert everything(stage.world) == before
@@ -85,8 +80,7 @@ def test_forget_needs_yes_or_an_answer(stage: Stage, monkeypatch: pytest.MonkeyP
 
 def test_forget_works_while_a_crawl_uses_the_data(stage: Stage) -> None:
     stage.world.crawls[ENDED.id] = replace(ENDED, state=State.RUNNING, finished_at_ms=None)
-    assert stage.run(f"forget --url {URL} --yes") == 1
-    assert "waiting 35 s" in stage.noted
+    assert "waiting 35 s" in stage.errors(f"forget --url {URL} --yes", code=1)
     assert f"left: dead letters of {ENDED.id}" in stage.noted
     assert {place.split()[0] for place in traces_of(stage.world, PATH)} == {"buried"}
     assert stage.run(f"forget --crawl {ENDED.id} --yes") == 2
@@ -102,8 +96,7 @@ def test_forget_works_while_a_crawl_uses_the_data(stage: Stage) -> None:
     ],
 )
 def test_forget_needs_exactly_one_url_host_or_crawl(stage: Stage, line: str, said: str) -> None:
-    assert stage.run(line) == 2
-    assert said in stage.noted
+    assert said in stage.errors(line)
 
 
 def test_mentions_in_other_bodies_are_counted(stage: Stage) -> None:
@@ -112,12 +105,10 @@ def test_mentions_in_other_bodies_are_counted(stage: Stage) -> None:
     response = warc.response(OTHER, NOW_MS, status=200, headers={}, body=body, truncated=False)
     segment.add(Kept(url=OTHER, response=response))
     stage.world.files[segment.key] = segment.whole()
-    assert stage.run(f"forget --url {URL} --yes") == 0
-    assert "mention it (1 record) and are kept" in stage.noted
+    assert "mention it (1 record) and are kept" in stage.errors(f"forget --url {URL} --yes", code=0)
     assert "--mentions" in stage.noted
     assert traces_of(stage.world, PATH) == [f"file {segment.key}"]
-    assert stage.run(f"forget --url {URL} --yes --mentions") == 0
-    assert "--mentions" not in stage.noted
+    assert "--mentions" not in stage.errors(f"forget --url {URL} --yes --mentions", code=0)
     assert traces_of(stage.world, PATH) == []
 
 

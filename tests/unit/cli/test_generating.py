@@ -165,8 +165,7 @@ def test_base_selects_the_folder_of_the_site(site: Desk, base: str, code: int, s
 
 def test_run_without_pages_is_refused(desk: Desk) -> None:
     put_pages(desk, [row("", {"outcome": "failed", "reason": "timeout", "charset": None})])
-    assert desk.run("generate sitemap --from runs") == 2
-    assert "has no page to list" in desk.noted
+    assert "has no page to list" in desk.errors("generate sitemap --from runs")
 
 
 def test_llms_txt_lists_nearest_pages_by_section(site: Desk) -> None:

@@ -41,28 +41,23 @@ def test_status_shows_newest_crawl_and_names_of_others(stage: Stage) -> None:
     stage.run(f"start {SITE} --name other")
     stage.world.hosts[SITE] = Host(name=SITE, blocked_until_ms=stage.clock.at_ms + 58_000)
     stage.machine.queue = Depths(waiting=12, in_work=3, delayed=1_234, dead=1)
-    assert stage.run("status") == 0
-    assert "other-20261121-090002 · running" in stage.said
+    assert "other-20261121-090002 · running" in stage.output("status")
     assert "waiting  example.com: blocked 58 s" in stage.said
     assert "queue    12 waiting · 3 in flight · 1,234 delayed" in stage.said
     assert "dead     1 message that could not be processed" in stage.said
     assert f"other crawls\n  {RUN}  finished" in stage.said
-    assert stage.run(f"status {RUN}") == 0
-    assert "2 fetched, 3 of 3 known URLs" in stage.said
-    assert "failed    http_client_error 1" in stage.said
+    stage.shows(f"status {RUN}", "2 fetched, 3 of 3 known URLs", "failed    http_client_error 1")
     assert "other crawls" not in stage.said
 
 
 def test_status_truncates_list_of_crawls(stage: Stage) -> None:
     for number in range(12):
         stage.run(f"start {SITE} --name n{number}")
-    stage.run("status")
-    assert "  and 2 more" in stage.said
+    assert "  and 2 more" in stage.output("status")
 
 
 def test_status_as_json_is_one_object(stage: Stage) -> None:
-    assert stage.run("status example.com --json") == 0
-    (body,) = stage.objects()
+    (body,) = stage.run_json("status example.com --json")
     assert (body["type"], body["crawl"], body["claimed"]) == ("status", RUN, 3)
     assert body["queue"] == {"waiting": 0, "in_work": 0, "delayed": 0, "dead": 0}
 
@@ -92,13 +87,10 @@ def test_status_on_terminal_draws_panel_and_leaves_summary(stage: Stage) -> None
     stage.environment["TERM"] = "xterm"
     stage.site = [Row("/"), *stage.site]
     stage.world.hosts[SITE] = Host(name=SITE, tat_ms=NOW_MS + 60_000)
-    assert stage.run(f"crawl {SITE} --window 0s --name other") == 0
-    assert "busy: next 5" in stage.said
-    assert "━" in stage.said
+    stage.shows(f"crawl {SITE} --window 0s --name other", "busy: next 5", "━")
     assert "orbweaver query" in stage.said.splitlines()[-1]
     stage.environment["TERM"] = "dumb"
-    stage.run(f"crawl {SITE} --window 0s --name another")
-    assert "\x1b" not in stage.said
+    assert "\x1b" not in stage.output(f"crawl {SITE} --window 0s --name another")
 
 
 def test_status_shows_most_frequent_reasons_only(stage: Stage) -> None:
@@ -138,8 +130,7 @@ def test_pages_with_closed_output_closes_its_generator(
 
 
 def test_pages_has_one_line_per_page_for_any_title(stage: Stage) -> None:
-    assert stage.run(f"pages {RUN}") == 0
-    assert len(stage.said.splitlines()) == 3
+    assert len(stage.output(f"pages {RUN}").splitlines()) == 3
     assert f"fetched    ok                 200  {SITE}/evil red {{}}\n" in stage.said
     assert not {"\x1b", "\u202e"} & set(stage.said)
     assert stage.noted == f"3 pages of {RUN}\n"
@@ -176,8 +167,7 @@ def test_pages_are_filtered_by_outcome_and_limit(stage: Stage) -> None:
     assert stage.run("pages example.com --outcome failed") == 0
     assert stage.said == f"failed     http_client_error  200  {SITE}/lost\n"
     assert stage.noted == f"1 failed page of {RUN}\n"
-    stage.run("pages example.com --limit 2")
-    assert len(stage.said.splitlines()) == 2
+    assert len(stage.output("pages example.com --limit 2").splitlines()) == 2
 
 
 def test_run_without_requests_shows_pages_of_run_before(stage: Stage) -> None:
@@ -193,25 +183,21 @@ def test_run_without_requests_shows_pages_of_run_before(stage: Stage) -> None:
     assert stage.noted == f"0 pages of {empty}\nprevious run: {RUN}\n"
     assert stage.run("export --crawl example.com") == 0
     assert f"this is about {RUN}, an earlier run\n" in stage.noted
-    stage.run(f"pages {RUN} --outcome unchanged")
-    assert "the run before" not in stage.noted
+    assert "the run before" not in stage.errors(f"pages {RUN} --outcome unchanged", code=0)
 
 
 def test_pages_as_json_are_ascii_lines_like_exports(stage: Stage) -> None:
-    stage.run(f"pages {RUN} --json")
-    titles = {row["url"]: row["title"] for row in stage.objects()}
+    titles = {row["url"]: row["title"] for row in stage.run_json(f"pages {RUN} --json")}
     assert titles[f"{SITE}/evil"] == EVIL
     assert stage.said.isascii()
 
 
 def test_page_shows_every_field_safely(stage: Stage) -> None:
-    assert stage.run(f"page {SITE}/evil#x") == 0
-    assert "outcome     fetched\n" in stage.said
+    assert "outcome     fetched\n" in stage.output(f"page {SITE}/evil#x")
     assert "title       red {}\n" in stage.said
     assert "fetched_at  2026-11-21T09:00:01.000Z" in stage.said
     assert "referrer" not in stage.said
-    stage.run(f"page {SITE}/evil --json --crawl example.com")
-    assert stage.objects()[0]["title"] == EVIL
+    assert stage.run_json(f"page {SITE}/evil --json --crawl example.com")[0]["title"] == EVIL
 
 
 @pytest.mark.parametrize(
@@ -233,14 +219,12 @@ def test_page_shows_every_field_safely(stage: Stage) -> None:
 def test_page_without_record_url_or_crawl_has_own_error(
     stage: Stage, line: str, code: int, said: str
 ) -> None:
-    assert stage.run(line) == code
-    assert said in stage.noted
+    assert said in stage.errors(line, code=code)
 
 
 def test_page_shows_all_records_of_a_day_newest_first(stage: Stage) -> None:
     stage.run(f"crawl {SITE} --window 0s --out second --name other")
-    stage.run(f"page {SITE}/")
-    first, second = stage.said.split("\n\n")
+    first, second = stage.output(f"page {SITE}/").split("\n\n")
     assert "other-" in first
     assert RUN in second
 
@@ -257,10 +241,8 @@ def test_export_of_crawl_or_day_has_own_folder(stage: Stage) -> None:
     for name in ("csv", "jsonl"):
         assert f"out/pages/{name}/dt=2026-11-21/{RUN}/part-00-00000.{name}" in stage.said
     assert "parquet" not in stage.said.rpartition("out/pages/csv")[2]
-    assert stage.run(f"export --day 2026-11-21 --crawl {RUN} --out x --json") == 0
-    assert stage.objects()[0]["rows"] == 3
-    assert stage.run("export --day 2026-11-20") == 0
-    assert "no records, so no files in out" in stage.said
+    assert stage.run_json(f"export --day 2026-11-21 --crawl {RUN} --out x --json")[0]["rows"] == 3
+    assert "no records, so no files in out" in stage.output("export --day 2026-11-20")
 
 
 def test_export_replaces_files_of_crawl_without_runs(stage: Stage) -> None:
@@ -270,8 +252,6 @@ def test_export_replaces_files_of_crawl_without_runs(stage: Stage) -> None:
 
 
 def test_export_never_replaces_files_of_another_export(stage: Stage) -> None:
-    assert stage.run("export --out first") == 2
-    assert f"holds files of the crawl {RUN} already" in stage.noted
+    assert f"holds files of the crawl {RUN} already" in stage.errors("export --out first")
     stage.run("export --out all")
-    assert stage.run(f"export --crawl {RUN} --out all") == 2
-    assert "holds files of all crawls already" in stage.noted
+    assert "holds files of all crawls already" in stage.errors(f"export --crawl {RUN} --out all")

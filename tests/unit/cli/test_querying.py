@@ -108,9 +108,8 @@ def test_links_have_decision_by_record_of_target(
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_csv_on_terminal_escapes_control_characters(desk: Desk, form: str) -> None:
     desk.out = Terminal()
-    assert desk.run(f"query \"SELECT 'a,\x1b[2J\x7f\nb' AS t\" --format {form}") == 0
     assert (
-        desk.said
+        desk.output(f"query \"SELECT 'a,\x1b[2J\x7f\nb' AS t\" --format {form}")
         == {
             "csv": 't\n"a,\\x1b[2J\\x7f\nb"\n',
             "json": '{"t": "a,\\u001b[2J\\u007f\\nb"}\n',
@@ -120,8 +119,7 @@ def test_csv_on_terminal_escapes_control_characters(desk: Desk, form: str) -> No
 
 def test_table_on_terminal_is_cleaned_and_truncated(desk: Desk) -> None:
     put(desk.folder / "other", made([(PAGES, [page("a", title="x\x1b[31m" * 99, bytes=7)])]))
-    assert desk.run("query 'SELECT title, bytes FROM pages' --from other") == 0
-    head, row = desk.said.splitlines()
+    head, row = desk.output("query 'SELECT title, bytes FROM pages' --from other").splitlines()
     assert head.split() == ["title", "bytes"]
     assert "\x1b" not in row
     assert row.split() == ["x" * 79 + "…", "7"]
@@ -131,11 +129,9 @@ def test_table_on_terminal_is_cleaned_and_truncated(desk: Desk) -> None:
 
 
 def test_table_is_truncated_after_limit_and_says_so(desk: Desk) -> None:
-    assert desk.run("query 'SELECT * FROM range(101) t(n)'") == 0
-    assert len(desk.said.splitlines()) == 101
+    assert len(desk.output("query 'SELECT * FROM range(101) t(n)'").splitlines()) == 101
     assert desk.noted == "the first 100 rows; --limit shows more\n"
-    assert desk.run("query 'SELECT * FROM range(101) t(n)' --limit 200") == 0
-    assert desk.noted == "101 rows\n"
+    assert desk.errors("query 'SELECT * FROM range(101) t(n)' --limit 200", code=0) == "101 rows\n"
     assert len(desk.rows("SELECT * FROM range(2500) t(n)")) == 2500
     assert len(desk.rows("SELECT * FROM range(2500) t(n)", "--limit 2")) == 2
 
@@ -179,8 +175,7 @@ def test_tables_without_exports_are_empty_with_columns(desk: Desk) -> None:
 
 
 def test_list_shows_tables_with_rows_and_saved_queries(desk: Desk) -> None:
-    assert desk.run("query --list") == 0
-    lines = desk.said.splitlines()
+    lines = desk.output("query --list").splitlines()
     assert any(line.split()[:2] == ["pages", "3"] for line in lines)
     assert any(line.split()[:2] == ["items_books_example_books", "2"] for line in lines)
     assert all(name in desk.said for name in saved())
@@ -244,11 +239,9 @@ def test_quote_in_path_is_escaped(desk: Desk) -> None:
 def test_saved_queries_run_on_exports_of_any_day(desk: Desk, name: str) -> None:
     [(today,)] = duckdb.execute("SELECT CAST(current_date AS VARCHAR)").fetchall()
     put(desk.folder / "today", made(USUAL, day=today))
-    assert desk.run(f"query --saved {name} --from today --format json") == 0
-    assert desk.objects()
+    assert desk.run_json(f"query --saved {name} --from today --format json")
     put(desk.folder / "nothing", made([]))
-    assert desk.run(f"query --saved {name} --from nothing --format json") == 0
-    assert desk.objects() == []
+    assert desk.run_json(f"query --saved {name} --from nothing --format json") == []
 
 
 def test_saved_query_has_description_in_first_line() -> None:
@@ -269,8 +262,7 @@ def test_query_of_stack_fetches_files_of_named_tables(desk: Desk) -> None:
     assert desk.rows("SELECT count(*) AS n FROM pages", "--target local") == [{"n": 3}]
     assert "fetching 1 file" in desk.noted
     assert "is not the file" in desk.refused("SELECT * FROM changes", "--target local")
-    assert desk.run("query --list --target local") == 0
-    assert "items_books_example_books" in desk.said
+    assert "items_books_example_books" in desk.output("query --list --target local")
 
 
 def test_stack_without_exports_names_command(desk: Desk) -> None:
@@ -299,8 +291,7 @@ def test_query_of_too_many_bytes_fetches_nothing(
 
 
 def test_json_is_ascii(desk: Desk) -> None:
-    assert desk.run("query \"SELECT 'ü\x1b' AS t\" --format json") == 0
-    assert json.loads(desk.said) == {"t": "ü\x1b"}
+    assert json.loads(desk.output("query \"SELECT 'ü\x1b' AS t\" --format json")) == {"t": "ü\x1b"}
     assert desk.said.isascii()
 
 

@@ -96,8 +96,7 @@ def test_list_with_problems_is_refused_with_line_numbers(
 
 
 def test_column_without_list_is_refused(stage: Stage) -> None:
-    assert stage.run(f"crawl {A} --column url") == 2
-    assert "give --seeds FILE, too" in stage.noted
+    assert "give --seeds FILE, too" in stage.errors(f"crawl {A} --column url")
 
 
 def test_list_is_read_a_line_at_a_time() -> None:

@@ -25,8 +25,7 @@ def stage(tmp_path: Path) -> Stage:
 
 def test_start_prints_id_alone_to_standard_output(stage: Stage) -> None:
     stage.machine.up_already = True
-    assert stage.run(f"start {SITE} --priority high --max-pages 5") == 0
-    assert stage.said == f"{RUN}\n"
+    assert stage.output(f"start {SITE} --priority high --max-pages 5") == f"{RUN}\n"
     assert f"orbweaver status {RUN} --watch" in stage.noted
     crawl = stage.world.crawls[RUN]
     assert (crawl.express, crawl.pages_max, crawl.shards) == (True, 5, 1)
@@ -68,11 +67,9 @@ def test_interrupted_wait_leaves_crawl_running(stage: Stage) -> None:
     assert f"{RUN} continues: orbweaver status {RUN} --watch" in stage.noted
     stage.clock.at_ms += 60_000
     stage.interrupt_at = 3
-    assert stage.run(f"start {SITE} --wait --json --window 0s") == 130
-    assert stage.objects()[-1]["interrupted"]
+    assert stage.run_json(f"start {SITE} --wait --json --window 0s", code=130)[-1]["interrupted"]
     stage.stuck = True
-    assert stage.run(f"start {SITE} --wait --name other") == 10
-    assert "is stalled" in stage.noted
+    assert "is stalled" in stage.errors(f"start {SITE} --wait --name other", code=10)
 
 
 def test_start_cut_short_names_id_and_repeated_start_completes(stage: Stage) -> None:
@@ -83,8 +80,7 @@ def test_start_cut_short_names_id_and_repeated_start_completes(stage: Stage) -> 
             raise Transient("throttled")
 
     stage.fault = fault
-    assert stage.run(f"start {SITE}") == 3
-    assert f"add --id {RUN} to repeat it" in stage.noted
+    assert f"add --id {RUN} to repeat it" in stage.errors(f"start {SITE}", code=3)
     stage.fault = lambda _: None
     stage.clock.at_ms += 9_000
     assert stage.run(f"start {SITE} --id {RUN}") == 0
@@ -97,8 +93,7 @@ def test_start_cut_short_names_id_and_repeated_start_completes(stage: Stage) -> 
 @pytest.mark.parametrize("line", [f"start {SITE}", "status", "pages x", "pause x", "export"])
 def test_start_without_stack_exits_with_3_and_names_command(stage: Stage, line: str) -> None:
     stage.machine.deployed = None
-    assert stage.run(line) == 3
-    assert "`orbweaver local up`" in stage.noted
+    assert "`orbweaver local up`" in stage.errors(line, code=3)
 
 
 def test_failed_start_of_emulator_exits_with_3(stage: Stage) -> None:
@@ -106,8 +101,7 @@ def test_failed_start_of_emulator_exits_with_3(stage: Stage) -> None:
         raise StackUnreachable("Port 4566 is taken by another program")
 
     stage.machine.running_stack = refuse  # type: ignore[method-assign, assignment]
-    assert stage.run(f"crawl {SITE}") == 3
-    assert stage.noted == "Port 4566 is taken by another program\n"
+    assert stage.errors(f"crawl {SITE}", code=3) == "Port 4566 is taken by another program\n"
 
 
 def test_identity_options_reach_crawl_and_stay_hidden(stage: Stage) -> None:
@@ -136,16 +130,13 @@ def test_invalid_header_error_hides_its_value(stage: Stage, header: str, said: s
 
 def test_start_with_same_key_is_same_crawl_or_conflict(stage: Stage) -> None:
     stage.machine.up_already = True
-    assert stage.run(f"start {SITE} --idempotency-key order-1") == 0
-    first = stage.said
+    first = stage.output(f"start {SITE} --idempotency-key order-1")
     stage.clock.at_ms += 86_400_000
-    assert stage.run(f"start {SITE} --idempotency-key order-1") == 0
-    assert stage.said == first
+    assert stage.output(f"start {SITE} --idempotency-key order-1") == first
     assert len(stage.world.crawls) == 1
     assert stage.run(f"start {SITE} --idempotency-key order-1 --delay 3s") == 2
     assert "belongs to a crawl with other seeds or options" in stage.noted
-    assert stage.run(f"start {SITE} --idempotency-key order-2") == 0
-    assert stage.said != first
+    assert stage.output(f"start {SITE} --idempotency-key order-2") != first
 
 
 @pytest.mark.parametrize(
@@ -159,7 +150,6 @@ def test_start_with_same_key_is_same_crawl_or_conflict(stage: Stage) -> None:
 )
 def test_invalid_key_is_refused_without_showing_it(stage: Stage, options: str, words: str) -> None:
     stage.machine.up_already = True
-    assert stage.run(f"start {SITE} {options}") == 2
-    assert stage.noted == f"--idempotency-key: {words}" + (
+    assert stage.errors(f"start {SITE} {options}") == f"--idempotency-key: {words}" + (
         ": give another\n" if "printable" in words else "\n"
     )

@@ -20,38 +20,29 @@ def stage(tmp_path: Path) -> Stage:
 
 def test_pause_resume_and_cancel_print_state_and_next_step(stage: Stage) -> None:
     stage.run(f"start {SITE} --name other")
-    assert stage.run("pause other") == 0
-    assert stage.said == "other-20261121-090002 is paused\n"
+    assert stage.output("pause other") == "other-20261121-090002 is paused\n"
     assert "`orbweaver resume other-20261121-090002` continues it" in stage.noted
-    assert stage.run("resume other --json") == 0
-    assert stage.objects()[0]["state"] == "running"
+    assert stage.run_json("resume other --json")[0]["state"] == "running"
     assert stage.run("cancel other") == 0
     assert stage.world.crawls["other-20261121-090002"].state is State.STOPPING
-    assert stage.run("resume other") == 2
-    assert "is stopping: it ends within about a minute" in stage.noted
+    assert "is stopping: it ends within about a minute" in stage.errors("resume other")
 
 
 def test_local_up_down_and_status_show_parts_and_address(stage: Stage) -> None:
     stage.machine.asked.clear()
-    assert stage.run("local up --fresh") == 0
-    assert stage.said.splitlines()[-1] == (
+    assert stage.output("local up --fresh").splitlines()[-1] == (
         "export AWS_ENDPOINT_URL=http://127.0.0.1:4566 AWS_REGION=us-east-1"
         " AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test"
     )
     assert "orbweaver start URL --wait\n" in stage.noted
-    stage.run("local up --port 4601 -c contact=me")
-    assert "Bucket = the-Bucket" in stage.said
+    assert "Bucket = the-Bucket" in stage.output("local up --port 4601 -c contact=me")
     assert "orbweaver start URL --wait --port 4601\n" in stage.noted
     assert stage.run("local down") == 0
-    assert stage.run("local status") == 0
-    assert stage.said == "http://127.0.0.1:4566  healthy\n"
+    assert stage.output("local status") == "http://127.0.0.1:4566  healthy\n"
     stage.machine.up_already = False
-    stage.run("local status")
-    assert stage.said == "no emulator runs\n"
-    stage.run("local down --all")
-    assert stage.noted == "no emulator runs\n"
-    stage.run("local down --port 99")
-    assert stage.noted == "no emulator runs on port 99\n"
+    assert stage.output("local status") == "no emulator runs\n"
+    assert stage.errors("local down --all", code=0) == "no emulator runs\n"
+    assert stage.errors("local down --port 99", code=0) == "no emulator runs on port 99\n"
     assert stage.machine.asked == [
         "up 4566 fresh",
         "up 4601 kept contact=me",
@@ -63,22 +54,16 @@ def test_local_up_down_and_status_show_parts_and_address(stage: Stage) -> None:
 
 def test_killed_emulator_is_reported(stage: Stage) -> None:
     stage.machine.killed = ["the emulator on port 4566 was killed"]
-    assert stage.run("local status") == 0
-    assert stage.noted == "the emulator on port 4566 was killed\n"
-    stage.run("status")
-    assert "was killed" not in stage.noted
+    assert stage.errors("local status", code=0) == "the emulator on port 4566 was killed\n"
+    assert "was killed" not in stage.errors("status", code=0)
     stage.machine.up_already, stage.machine.deployed = False, None
-    assert stage.run("status") == 3
-    assert "there is no stack" in stage.noted
-    assert "was killed" in stage.noted
+    stage.notes("status", "there is no stack", "was killed", code=3)
 
 
 def test_deploy_and_destroy_use_named_target_and_settings(stage: Stage) -> None:
     stage.machine.asked.clear()
-    assert stage.run("deploy -c contact=me --stack Mine --yes") == 0
-    assert "Bucket = the-Bucket" in stage.said
-    assert stage.run("destroy --target aws") == 0
-    assert stage.noted.splitlines() == [
+    assert "Bucket = the-Bucket" in stage.output("deploy -c contact=me --stack Mine --yes")
+    assert stage.errors("destroy --target aws", code=0).splitlines() == [
         "removing the stack 'Orbweaver' in the AWS account of these credentials, region us-west-2",
         "there is no stack 'Orbweaver' at AWS any more",
     ]
@@ -90,8 +75,7 @@ def test_deploy_and_destroy_use_named_target_and_settings(stage: Stage) -> None:
 
 def test_deploy_prints_target_before_it_acts(stage: Stage) -> None:
     stage.machine.broken = True
-    assert stage.run("deploy") == 0
-    assert stage.noted.splitlines()[0] == (
+    assert stage.errors("deploy", code=0).splitlines()[0] == (
         "deploying the stack 'Orbweaver' on this machine, at http://127.0.0.1:4566;"
         " --target aws selects the AWS account"
     )
@@ -139,8 +123,7 @@ def test_second_stack_needs_new_option(stage: Stage) -> None:
     assert stage.machine.asked[-1].endswith("{'stack_name': 'Mine'} True False")
     stage.machine.names = []
     assert stage.run("deploy --stack First") == 0
-    assert stage.run("deploy --stack First -c stack_name=Other") == 2
-    assert "name two stacks" in stage.noted
+    assert "name two stacks" in stage.errors("deploy --stack First -c stack_name=Other")
 
 
 def test_stack_option_selects_another_stack(stage: Stage) -> None:
@@ -159,5 +142,4 @@ def test_crawl_of_newer_version_names_fix(stage: Stage) -> None:
     assert "the crawl of version 2; deploy that version or newer" in stage.noted
     assert "cannot reach" not in stage.noted
     stage.run(f"start {SITE} --name later")
-    assert stage.run("status") == 0
-    assert "1 more, stored by a newer version" in stage.noted
+    assert "1 more, stored by a newer version" in stage.errors("status", code=0)

@@ -45,26 +45,22 @@ def test_body_is_written_unchanged_to_pipe_or_file(stage: Stage) -> None:
 
 
 def test_body_on_terminal_is_cleaned(stage: Stage) -> None:
-    assert stage.run(f"page {SITE}/ --body") == 0
-    assert stage.said == "<p>läuft \nzwei\n"
+    assert stage.output(f"page {SITE}/ --body") == "<p>läuft \nzwei\n"
 
 
 def test_main_text_is_written_as_clean_markdown(stage: Stage) -> None:
-    assert stage.run(f"page {SITE}/ --text") == 0
-    assert stage.said == "# läuft \n\nzwei\n"
+    assert stage.output(f"page {SITE}/ --text") == "# läuft \n\nzwei\n"
 
 
 def test_truncated_main_text_is_reported_on_standard_error(stage: Stage) -> None:
     (place,) = (k for k, record in stage.world.pages.items() if record.body_key)
     record = stage.world.pages[place]
     stage.world.pages[place] = replace(record, cut="text=1200 title=3")
-    assert stage.run(f"page {SITE}/ --text") == 0
-    assert stage.said == "# läuft \n\nzwei\n"
+    assert stage.output(f"page {SITE}/ --text") == "# läuft \n\nzwei\n"
     assert "the text is cut: text 1,200: bytes of the main part" in stage.noted
     assert "title" not in stage.noted
     stage.world.pages[place] = replace(record, cut="title=3")
-    assert stage.run(f"page {SITE}/ --text") == 0
-    assert "cut" not in stage.noted
+    assert "cut" not in stage.errors(f"page {SITE}/ --text", code=0)
 
 
 def test_missing_body_has_reason(stage: Stage) -> None:
@@ -76,15 +72,11 @@ def test_missing_body_has_reason(stage: Stage) -> None:
     end = (record.body_offset or 0) + length
     erased = whole[: record.body_offset] + warc.tombstone(length) + whole[end:]
     stage.world.files[key] = erased
-    assert stage.run(f"page {SITE}/ --body") == 11
-    assert "was forgotten" in stage.noted
+    assert "was forgotten" in stage.errors(f"page {SITE}/ --body", code=11)
     del stage.world.files[key]
-    assert stage.run(f"page {SITE}/ --text") == 11
-    assert "the text of" in stage.noted
-    assert "is past its retention" in stage.noted
+    stage.notes(f"page {SITE}/ --text", "the text of", "is past its retention", code=11)
     stage.world.pages[place] = replace(record, body_key=None)
-    assert stage.run(f"page {SITE}/ --body") == 11
-    assert "no body of it is stored" in stage.noted
+    assert "no body of it is stored" in stage.errors(f"page {SITE}/ --body", code=11)
 
 
 def test_screenshot_is_written_to_file_only(stage: Stage, tmp_path: Path) -> None:

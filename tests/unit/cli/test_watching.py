@@ -56,8 +56,7 @@ def test_screens_are_drawn_over_each_other_then_summary(stage: Stage) -> None:
 
 def test_no_color_removes_only_colours(stage: Stage) -> None:
     stage.environment["NO_COLOR"] = "1"
-    assert stage.run("status --watch") == 0
-    assert not COLOUR.search(stage.said)
+    assert not COLOUR.search(stage.output("status --watch"))
     assert "20 of 40 known URLs · 50 %" in stage.said
 
 
@@ -94,15 +93,13 @@ def test_interrupt_leaves_crawl_and_last_picture(stage: Stage, which: str) -> No
 def test_interrupted_watch_of_paused_crawl_names_its_state(stage: Stage) -> None:
     stage.run(f"pause {RUN}")
     stage.interrupt_at = stage.clock.sleeps + 3
-    assert stage.run("status --watch") == 130
-    assert f"{RUN} is paused: orbweaver resume {RUN}" in stage.noted
+    assert f"{RUN} is paused: orbweaver resume {RUN}" in stage.errors("status --watch", code=130)
 
 
 def test_crawl_screen_has_hint_interrupt_pauses(stage: Stage) -> None:
     stage.interrupt_at = 3
     stage.machine.up_already = False
-    assert stage.run(f"crawl {SITE} --name other") == 130
-    before, _, rest = stage.said.partition(SECOND_SCREEN)
+    before, _, rest = stage.output(f"crawl {SITE} --name other", code=130).partition(SECOND_SCREEN)
     assert "starting the emulator" in before
     assert "Ctrl-C pauses the crawl; the same command continues it" in rest
     assert rest.count(FIRST_SCREEN) == 1
@@ -116,9 +113,7 @@ def test_silent_stack_keeps_last_picture_with_its_age(stage: Stage) -> None:
             raise Transient("no route")
 
     stage.fault = fault
-    assert stage.run("status --watch") == 0
-    assert "no answer from the stack; last seen 8 s ago" in stage.said
-    assert "finished in" in stage.said
+    stage.shows("status --watch", "no answer from the stack; last seen 8 s ago", "finished in")
 
 
 @pytest.mark.parametrize(
@@ -142,8 +137,7 @@ def test_silent_stack_is_given_up_after_time_limit(
 
     stage.fault = fault
     before_ms = stage.clock.at_ms
-    assert stage.run("status --watch") == 3
-    assert "cannot reach the stack: no route" in stage.noted
+    assert "cannot reach the stack: no route" in stage.errors("status --watch", code=3)
     assert seconds <= (stage.clock.at_ms - before_ms) / 1000 <= seconds + 5
     assert "last seen" in stage.said.rpartition(FIRST_SCREEN)[2]
 
@@ -167,8 +161,7 @@ def test_slow_reading_lets_age_of_last_one_grow(
 
     stage.machine.depths = slow  # type: ignore[method-assign, assignment]
     stage.machine.queue, stage.interrupt_at = None, 5
-    assert stage.run("status --watch") == 130
-    assert "no answer from the stack; last seen" in stage.said
+    assert "no answer from the stack; last seen" in stage.output("status --watch", code=130)
 
 
 def test_lines_grow_rarer_and_objects_come_every_2_seconds() -> None:
@@ -226,7 +219,6 @@ def test_summary_has_hosts_and_cost(stage: Stage) -> None:
     counts = stage._counts(crawl)
     counts.update({"host.0.claimed": 2, "host.0.done": 2, "host.0.failed": 1})
     counts.update({"nanodollars": 1_200_000, "claimed": 2, "seeds": 1})
-    assert stage.run("status two --watch") == 0
-    after = stage.said.rpartition(FIRST_SCREEN)[2]
+    after = stage.output("status two --watch").rpartition(FIRST_SCREEN)[2]
     assert "example.com     2       1\nb.example       0       0\n" in after
     assert "cost  $0.0012 in all (estimate) · $1.20 per 1,000 pages\n" in after
