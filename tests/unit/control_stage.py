@@ -5,24 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from orbweaver.control.crawl_control import Control, ControlPorts
+from orbweaver.app.wiring import control_of
+from orbweaver.control.crawl_control import Control
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.messages import decode
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord, page_key
-from orbweaver.model.settings import Settings
-from tests.memory import (
-    ManualClock,
-    MemoryCrawls,
-    MemoryHosts,
-    MemoryPacks,
-    MemoryPages,
-    MemoryQueue,
-    Moment,
-    World,
-)
+from tests.memory import ManualClock, Moment, World
 from tests.memory.world import Gate, ShardItem, open_gate
+from tests.unit.memory_ports import memory_ports
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SEED = "https://example.com/"
@@ -39,17 +31,7 @@ class Stage:
 
     @property
     def control(self) -> Control:
-        return Control(
-            ControlPorts(
-                queue=MemoryQueue(self.world, self.gate),
-                crawls=MemoryCrawls(self.world, self.gate),
-                packs=MemoryPacks(self.world, self.gate),
-                pages=MemoryPages(self.world, self.gate),
-                hosts=MemoryHosts(self.world, self.gate),
-                clock=self.clock,
-                settings=Settings(),
-            ),
-        )
+        return control_of(memory_ports(self.world, self.clock, self.gate))
 
     def count(self, crawl: Crawl, **counts: int) -> None:
         shard = self.world.shards.setdefault((crawl.id, 0), ShardItem())

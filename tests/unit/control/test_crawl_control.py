@@ -11,7 +11,7 @@ import pytest
 from orbweaver.control.crawl_control import Conflict, ControlError, UnknownCrawl
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.frontier.messages import SeedsMessage
-from orbweaver.model.crawl import State, Stop, default_crawl, run_id
+from orbweaver.model.crawl import Crawl, State, Stop, default_crawl, run_id
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.politeness.host_schedule import Host
@@ -20,8 +20,7 @@ from tests.memory.world import ShardItem, open_gate
 from tests.unit.control_stage import NOW_MS, PLAN, SEED, Killed, Stage, kill_at
 
 
-async def test_start_creates_crawl_and_sends_its_seeds() -> None:
-    stage = Stage()
+async def test_start_creates_crawl_and_sends_its_seeds(stage: Stage) -> None:
     plan = CrawlSpec(seeds=tuple(f"{SEED}{place}" for place in range(150)))
     crawl = await stage.control.start(plan)
     assert stage.world.crawls == {crawl.id: crawl}
@@ -35,14 +34,12 @@ async def test_start_creates_crawl_and_sends_its_seeds() -> None:
     assert [mail.express for mail in stage.world.sent] == [False, False]
 
 
-async def test_start_of_high_priority_crawl_uses_express_queue() -> None:
-    stage = Stage()
+async def test_start_of_high_priority_crawl_uses_express_queue(stage: Stage) -> None:
     await stage.control.start(replace(PLAN, express=True))
     assert [mail.express for mail in stage.world.sent] == [True]
 
 
-async def test_start_of_invalid_plan_creates_and_sends_nothing() -> None:
-    stage = Stage()
+async def test_start_of_invalid_plan_creates_and_sends_nothing(stage: Stage) -> None:
     with pytest.raises(PlanError, match=r"'x' cannot be crawled"):
         await stage.control.start(CrawlSpec(seeds=(SEED, "x")))
     assert not stage.world.crawls
@@ -66,8 +63,7 @@ async def test_start_repeated_after_crash_completes_it(moment: int) -> None:
     assert {message.id for message in stage.sent()} == {whole.sent()[0].id}
 
 
-async def test_start_repeated_after_first_page_sends_nothing() -> None:
-    stage = Stage()
+async def test_start_repeated_after_first_page_sends_nothing(stage: Stage) -> None:
     crawl = await stage.control.start(replace(PLAN, id="run-1"))
     stage.count(crawl, seeds=1)
     assert await stage.control.start(replace(PLAN, id="run-1")) == crawl
@@ -85,9 +81,8 @@ async def test_start_with_taken_id_and_other_plan_is_refused(other: dict[str, An
     assert len(stage.world.sent) == 1
 
 
-async def test_start_within_same_second_gets_another_id() -> None:
+async def test_start_within_same_second_gets_another_id(stage: Stage) -> None:
     """The first crawl may have ended by then, or the options may differ."""
-    stage = Stage()
     first = await stage.control.start(PLAN)
     assert await stage.control.start(PLAN) == first
     stage.world.crawls[first.id] = replace(first, state=State.FINISHED)
@@ -98,8 +93,7 @@ async def test_start_within_same_second_gets_another_id() -> None:
     assert await stage.control.start(PLAN) == again
 
 
-async def test_start_twice_at_once_with_one_key_creates_one_crawl() -> None:
-    stage = Stage()
+async def test_start_twice_at_once_with_one_key_creates_one_crawl(stage: Stage) -> None:
 
     async def hand_over(_effect: str, _moment: Moment) -> None:
         await asyncio.sleep(0)
@@ -114,8 +108,7 @@ async def test_start_twice_at_once_with_one_key_creates_one_crawl() -> None:
     assert len({message.id for message in stage.sent()}) == 1
 
 
-async def test_start_with_used_key_and_other_plan_is_refused() -> None:
-    stage = Stage()
+async def test_start_with_used_key_and_other_plan_is_refused(stage: Stage) -> None:
     crawl = await stage.control.start(PLAN, "order 1")
     stage.clock.at_ms += DAY_MS
     stage.world.crawls[crawl.id] = done = replace(crawl, state=State.FINISHED)
@@ -126,8 +119,7 @@ async def test_start_with_used_key_and_other_plan_is_refused() -> None:
     assert (await stage.control.start(PLAN, "order 2")).id != crawl.id
 
 
-async def test_start_with_unreadable_existing_crawl_is_conflict() -> None:
-    stage = Stage()
+async def test_start_with_unreadable_existing_crawl_is_conflict(stage: Stage) -> None:
 
     async def forget(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("crawls.create", Moment.AFTER):
@@ -139,8 +131,7 @@ async def test_start_with_unreadable_existing_crawl_is_conflict() -> None:
         await stage.control.start(PLAN)
 
 
-async def test_find_by_id_name_or_without_both_returns_newest() -> None:
-    stage = Stage()
+async def test_find_by_id_name_or_without_both_returns_newest(stage: Stage) -> None:
     ids = []
     for name in ("shop", "news", "shop"):
         stage.clock.at_ms += 60_000
@@ -153,8 +144,7 @@ async def test_find_by_id_name_or_without_both_returns_newest() -> None:
     assert [crawl.id for crawl in await control.crawls()] == ids[::-1]
 
 
-async def test_find_of_unknown_crawl_suggests_nearest_name() -> None:
-    stage = Stage()
+async def test_find_of_unknown_crawl_suggests_nearest_name(stage: Stage) -> None:
     with pytest.raises(UnknownCrawl, match="no crawl yet"):
         await stage.control.find()
     with pytest.raises(UnknownCrawl, match=r"'x'$"):
@@ -164,9 +154,7 @@ async def test_find_of_unknown_crawl_suggests_nearest_name() -> None:
         await stage.control.find("bokshop")
 
 
-async def test_status_sums_counters_and_stops_clock_at_end() -> None:
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
+async def test_status_sums_counters_and_stops_clock_at_end(stage: Stage, crawl: Crawl) -> None:
     stage.world.shards[crawl.id, 3] = ShardItem(counts={"claimed": 2, "fetched": 1})
     stage.count(crawl, claimed=3, failed=1)
     stage.clock.at_ms += 5_000
@@ -176,8 +164,7 @@ async def test_status_sums_counters_and_stops_clock_at_end() -> None:
     assert (await stage.control.status()).elapsed_ms == 2_000
 
 
-async def test_pages_of_crawl_are_listed_over_all_days() -> None:
-    stage = Stage()
+async def test_pages_of_crawl_are_listed_over_all_days(stage: Stage) -> None:
     crawl = await stage.control.start(replace(PLAN, id="a"))
     mine = [stage.put("a", f"{SEED}{n}", NOW_MS + n * DAY_MS // 4) for n in range(12)]
     broken = {"outcome": Outcome.FAILED, "reason": Reason.DNS}
@@ -191,8 +178,7 @@ async def test_pages_of_crawl_are_listed_over_all_days() -> None:
     assert len([one async for one in control.pages(crawl, limit=0)]) == 0
 
 
-async def test_page_lookup_returns_newest_day() -> None:
-    stage = Stage()
+async def test_page_lookup_returns_newest_day(stage: Stage) -> None:
     for name in ("a", "b", "c"):
         await stage.control.start(replace(PLAN, id=name))
     stage.clock.at_ms += 2 * DAY_MS
@@ -202,16 +188,14 @@ async def test_page_lookup_returns_newest_day() -> None:
     for number in range(50):  # neighbours in all shards, before and after
         stage.put("b", f"{SEED}{number}", NOW_MS + DAY_MS)
     assert await stage.control.page("HTTPS://EXAMPLE.COM/x#y") == (third, second)
-    only = await stage.control.find("b")
-    assert await stage.control.page(f"{SEED}x", only) == (second,)
+    assert await stage.control.page(f"{SEED}x", await stage.control.find("b")) == (second,)
     assert await stage.control.page(f"{SEED}unknown") == ()
     with pytest.raises(ValueError, match="not an absolute URL"):
         await stage.control.page("x")
 
 
-async def test_page_lookup_uses_canonical_url_of_each_crawl() -> None:
+async def test_page_lookup_uses_canonical_url_of_each_crawl(stage: Stage) -> None:
     """Crawls may strip different parameters, so one page may have several URLs."""
-    stage = Stage()
     url = f"{SEED}x?utm_id=1&ref=2"
     await stage.control.start(replace(PLAN, id="usual"))
     await stage.control.start(replace(PLAN, id="all", keep_parameters=True))
@@ -220,12 +204,10 @@ async def test_page_lookup_uses_canonical_url_of_each_crawl() -> None:
     whole = stage.put("all", url, NOW_MS)
     own = stage.put("own", f"{SEED}x", NOW_MS)
     assert set(await stage.control.page(url)) == {usual, whole, own}
-    longer = f"{SEED}x?ref=2&utm_id={'1' * 2_083}"
-    assert set(await stage.control.page(longer)) == {usual, own}
+    assert set(await stage.control.page(f"{SEED}x?ref=2&utm_id={'1' * 2_083}")) == {usual, own}
 
 
-async def test_page_lookup_skips_days_past_retention() -> None:
-    stage = Stage()
+async def test_page_lookup_skips_days_past_retention(stage: Stage) -> None:
     stage.world.crawls["default"] = default_crawl(NOW_MS - 400 * DAY_MS)
     days: list[str] = []
 
@@ -241,8 +223,7 @@ async def test_page_lookup_skips_days_past_retention() -> None:
 # --- hosts and omitted links --------------------------------------------------------------------
 
 
-async def test_hosts_lists_counted_hosts_then_requested_ones() -> None:
-    stage = Stage()
+async def test_hosts_lists_counted_hosts_then_requested_ones(stage: Stage) -> None:
     other = "https://other.example"
     crawl = await stage.control.start(
         CrawlSpec(seeds=(SEED, f"{other}/a", f"{SEED}b"), name="shop")
@@ -260,17 +241,14 @@ async def test_hosts_lists_counted_hosts_then_requested_ones() -> None:
         await stage.control.hosts("shop", ["a b"])
 
 
-async def test_hosts_of_crawl_of_older_version_have_no_counts() -> None:
+async def test_hosts_of_crawl_of_older_version_have_no_counts(stage: Stage, crawl: Crawl) -> None:
     """Older versions did not count hosts, so the first ones are listed without counts."""
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
     stage.world.crawls[crawl.id] = replace(crawl, hosts_counted=())
     (view,) = await stage.control.hosts()
     assert (view.host, view.claimed) == ("https://example.com", None)
 
 
-async def test_report_of_omitted_links_has_counts_and_examples() -> None:
-    stage = Stage()
+async def test_report_of_omitted_links_has_counts_and_examples(stage: Stage) -> None:
     crawl = await stage.control.start(replace(PLAN, id="run-1"))
     counts = {"failed.dns": 2, "skipped.cancelled": 4, "refused.scope": 9}
     stage.count(crawl, failed=2, skipped=4, **counts)
@@ -294,8 +272,7 @@ async def test_report_of_omitted_links_has_counts_and_examples() -> None:
     assert report.crawl == crawl
 
 
-async def test_report_of_requests_reads_bounded_number_of_records() -> None:
-    stage = Stage()
+async def test_report_of_requests_reads_bounded_number_of_records(stage: Stage) -> None:
     crawl = await stage.control.start(replace(PLAN, id="run-1"))
     stage.count(crawl, claimed=30, nanodollars=3_000_000)
     for number in range(30):
@@ -310,12 +287,10 @@ async def test_report_of_requests_reads_bounded_number_of_records() -> None:
     assert (told.records, told.unread, round(told.usd, 9)) == (30, False, 0.003)
     some = (await stage.control.report(**ports, records_max=7)).requests
     assert (some.records, some.unread, round(some.usd, 9)) == (7, True, 0.0007)
-    exact = (await stage.control.report(**ports, records_max=30)).requests
-    assert not exact.unread
+    assert not (await stage.control.report(**ports, records_max=30)).requests.unread
 
 
-async def test_run_is_compared_with_comparable_run_before_it() -> None:
-    stage = Stage()
+async def test_run_is_compared_with_comparable_run_before_it(stage: Stage) -> None:
     plan = replace(PLAN, window_s=60)
     first = await stage.control.start(replace(plan, id="run-1"))
     assert first.pages_before is None

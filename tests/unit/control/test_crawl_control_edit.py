@@ -6,19 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from orbweaver.control.crawl_control import Conflict, Control, ControlPorts, UnknownCrawl
+from orbweaver.control.crawl_control import Conflict, Control, UnknownCrawl
 from orbweaver.control.definition import DefinitionError
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.worker.crawl_cache import CRAWL_FRESH_MS
 from tests.memory import Moment
 from tests.memory.world import ShardItem
 from tests.unit.control_stage import PLAN, Stage
-from tests.unit.stage import SITE, html
+from tests.unit.stage import SITE, control_of, html
 from tests.unit.stage import Stage as Site
 
 
-async def test_edit_of_running_or_paused_crawl_is_stored() -> None:
-    stage = Stage()
+async def test_edit_of_running_or_paused_crawl_is_stored(stage: Stage) -> None:
     crawl = await stage.control.start(replace(PLAN, pages_max=10))
     changes = {"limits": {"pages": 20}, "politeness": {"delay": "3s"}}
     edited = await stage.control.edit(crawl.name, changes)
@@ -29,16 +28,12 @@ async def test_edit_of_running_or_paused_crawl_is_stored() -> None:
     assert (edited.state, edited.exclude, edited.edits) == (State.PAUSED, ("/x",), 2)
 
 
-async def test_edit_without_change_writes_nothing() -> None:
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
+async def test_edit_without_change_writes_nothing(stage: Stage, crawl: Crawl) -> None:
     assert await stage.control.edit(crawl.id, {"limits": {"depth": crawl.depth_max}}) == crawl
     assert stage.world.crawls[crawl.id] == crawl
 
 
-async def test_edit_with_one_invalid_value_changes_nothing() -> None:
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
+async def test_edit_with_one_invalid_value_changes_nothing(stage: Stage, crawl: Crawl) -> None:
     with pytest.raises(DefinitionError, match="name: it cannot change"):
         await stage.control.edit(crawl.id, {"limits": {"depth": 1}, "name": "other"})
     assert stage.world.crawls[crawl.id] == crawl
@@ -59,9 +54,7 @@ async def test_edit_of_draining_or_ended_crawl_is_refused(state: State, words: s
         await stage.control.edit("nobody", {"limits": {"depth": 1}})
 
 
-async def test_edit_keeps_concurrent_pause() -> None:
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
+async def test_edit_keeps_concurrent_pause(stage: Stage, crawl: Crawl) -> None:
     others = [
         replace(crawl, state=State.PAUSED),
         replace(crawl, state=State.PAUSED, depth_max=7, edits=1),
@@ -80,9 +73,7 @@ async def test_edit_keeps_concurrent_pause() -> None:
     assert stage.world.crawls[crawl.id].state is State.PAUSED
 
 
-async def test_edit_of_crawl_ending_meanwhile_is_refused() -> None:
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
+async def test_edit_of_crawl_ending_meanwhile_is_refused(stage: Stage, crawl: Crawl) -> None:
 
     async def end(effect: str, moment: Moment) -> None:
         if (effect, moment) == ("crawls.edit", Moment.BEFORE):
@@ -93,9 +84,7 @@ async def test_edit_of_crawl_ending_meanwhile_is_refused() -> None:
         await stage.control.edit(crawl.id, {"limits": {"depth": 1}})
 
 
-async def test_edit_always_losing_race_gives_up() -> None:
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
+async def test_edit_always_losing_race_gives_up(stage: Stage, crawl: Crawl) -> None:
     number = 0
 
     async def edit(effect: str, moment: Moment) -> None:
@@ -109,17 +98,14 @@ async def test_edit_always_losing_race_gives_up() -> None:
         await stage.control.edit(crawl.id, {"limits": {"depth": 1}})
 
 
-async def test_budget_edit_shares_unclaimed_rest_among_shards() -> None:
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
+async def test_budget_edit_shares_unclaimed_rest_among_shards(stage: Stage, crawl: Crawl) -> None:
     stage.world.shards[crawl.id, 3] = ShardItem(counts={"claimed": 50})
     edited = await stage.control.edit(crawl.id, {"limits": {"pages": 60}})
     assert edited.shard_quota(3) == 51
     assert sum(map(edited.shard_quota, range(edited.shards))) == 60
 
 
-async def test_start_repeated_after_edit_finds_same_crawl() -> None:
-    stage = Stage()
+async def test_start_repeated_after_edit_finds_same_crawl(stage: Stage) -> None:
     plan = replace(PLAN, id="run-1")
     crawl = await stage.control.start(plan)
     edited = await stage.control.edit(crawl.id, {"politeness": {"delay": 0}})
@@ -140,17 +126,7 @@ async def crawling(pages_max: int | None) -> tuple[Site, Control, Crawl]:
     site = Site()
     site.web.put(f"{SITE}/", html("/a", "/b", "/c"))
     site.web.put(f"{SITE}/a", html("/b", "/d", "/e"))
-    control = Control(
-        ControlPorts(
-            queue=site.queue,
-            crawls=site.crawls,
-            packs=site.packs,
-            pages=site.pages,
-            hosts=site.hosts,
-            clock=site.clock,
-            settings=site.settings,
-        ),
-    )
+    control = control_of(site)
     crawl = await control.start(replace(SITE_PLAN, pages_max=pages_max))
     for _ in range(2):  # the seeds and the first page
         for message in site.sent():
@@ -164,8 +140,7 @@ async def test_raised_budget_applies_to_links_found_later() -> None:
     await control.edit(crawl.id, {"limits": {"pages": 4}})
     site.clock.at_ms += CRAWL_FRESH_MS
     await site.drain()
-    counts = site.counts(crawl)
-    assert counts["claimed"] == 4
+    assert site.counts(crawl)["claimed"] == 4
     assert {url.removeprefix(SITE) for url in site.web.urls} == {"/", "/a", "/b", "/c"}
     ended = site.world.crawls[crawl.id]
     assert (ended.state, ended.stop) == (State.FINISHED, Stop.MAX_PAGES)

@@ -30,9 +30,7 @@ async def test_pause_and_resume_may_be_repeated_until_crawl_ends() -> None:
             await act(crawl.id)
 
 
-async def test_cancel_may_be_repeated_and_not_undone() -> None:
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
+async def test_cancel_may_be_repeated_and_not_undone(stage: Stage, crawl: Crawl) -> None:
     for _ in range(2):
         cancelled = await stage.control.cancel(crawl.id)
         assert (cancelled.state, cancelled.stop) == (State.STOPPING, Stop.CANCELLED)
@@ -41,9 +39,8 @@ async def test_cancel_may_be_repeated_and_not_undone() -> None:
         await stage.control.resume(crawl.id)
 
 
-async def test_cancel_of_crawl_without_end_is_refused() -> None:
+async def test_cancel_of_crawl_without_end_is_refused(stage: Stage) -> None:
     """Its URLs on the queue name no crawl, so a cancellation would refuse them for good."""
-    stage = Stage()
     stage.world.crawls["default"] = default_crawl(NOW_MS)
     with pytest.raises(Conflict, match="can be paused, but not cancelled"):
         await stage.control.cancel("default")
@@ -97,9 +94,7 @@ async def test_steering_repeated_after_crash_sends_parked_packs(
     assert moment > 10
 
 
-async def test_resume_sends_packs_of_newer_version_unchanged() -> None:
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
+async def test_resume_sends_packs_of_newer_version_unchanged(stage: Stage, crawl: Crawl) -> None:
     stage.count(crawl, seeds=1)
     await stage.control.pause(crawl.id)
     park(stage, crawl, packs=1)
@@ -113,8 +108,7 @@ async def test_resume_sends_packs_of_newer_version_unchanged() -> None:
 
 
 @pytest.mark.parametrize("which", ["by id", "by name", "the newest"])
-async def test_crawl_of_newer_version_is_not_steered(which: str) -> None:
-    stage = Stage()
+async def test_crawl_of_newer_version_is_not_steered(stage: Stage, which: str) -> None:
     first = await stage.control.start(PLAN)
     stage.clock.at_ms += 60_000
     crawl = await stage.control.start(replace(PLAN, depth_max=3))
@@ -129,10 +123,8 @@ async def test_crawl_of_newer_version_is_not_steered(which: str) -> None:
         assert await stage.control.find(asked) == third
 
 
-async def test_resume_of_many_parked_packs_works_in_steps() -> None:
+async def test_resume_of_many_parked_packs_works_in_steps(stage: Stage, crawl: Crawl) -> None:
     """Each step is deleted once it is sent, so a crash repeats at most one step."""
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
     stage.count(crawl, seeds=1)
     await stage.control.pause(crawl.id)
     park(stage, crawl, packs=250)
@@ -150,11 +142,9 @@ async def test_resume_of_many_parked_packs_works_in_steps() -> None:
 
 @pytest.mark.parametrize("act", [Control.resume, Control.cancel])
 async def test_resume_sends_missing_seeds(
-    act: Callable[[Control, str], Awaitable[Crawl]],
+    stage: Stage, crawl: Crawl, act: Callable[[Control, str], Awaitable[Crawl]]
 ) -> None:
     """Otherwise a crawl whose start crashed before it sent the seeds could never end."""
-    stage = Stage()
-    crawl = await stage.control.start(PLAN)
     seeds = stage.world.sent.copy()
     stage.world.sent.clear()
     await act(stage.control, crawl.id)

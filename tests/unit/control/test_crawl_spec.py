@@ -19,22 +19,45 @@ NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SEED = "https://example.com/"
 
 
-def test_plan_of_one_seed_has_polite_defaults() -> None:
-    crawl = crawl_of(CrawlSpec(seeds=(SEED,)), NOW_MS)
-    assert crawl.id == "example.com-20261121-090000"
-    assert crawl.name == "example.com"
-    assert crawl.started_at_ms == NOW_MS
-    assert crawl.seeds == (SEED,)
-    assert crawl.seeds_planned == 1
-    assert (crawl.scope, crawl.depth_max) == (Scope.HOST, 20)
-    assert (crawl.delay_ms, crawl.concurrency) == (1_000, 1)
-    assert (crawl.window_s, crawl.obey_robots, crawl.express) == (WEEK_S, True, False)
-    assert (crawl.pages_max, crawl.shards) == (1_000_000, 16)
+DEFAULTS = {
+    "id": "example.com-20261121-090000",
+    "name": "example.com",
+    "started_at_ms": NOW_MS,
+    "seeds": (SEED,),
+    "seeds_planned": 1,
+    "scope": Scope.HOST,
+    "depth_max": 20,
+    "pages_max": 1_000_000,
+    "shards": 16,
+    "delay_ms": 1_000,
+    "concurrency": 1,
+    "obey_robots": True,
+    "express": False,
+    "window_s": WEEK_S,
+    "canonical_only": False,
+    "noindex_skipped": False,
+    "tracking": None,
+}
+WISHES = {"canonical_only": True, "noindex_skipped": True}
+USUAL = {"strip_parameters": ("utm_*", "GCLID")}
+ALIKE = ("HTTPS://Example.com/b#x", "https://example.com:443/b", "https://a.org")
+
+
+def urls(number: int) -> tuple[str, ...]:
+    return tuple(f"https://example.com/{place}" for place in range(number))
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
+        ({}, DEFAULTS),
+        (USUAL, {"tracking": None}),
+        ({"seeds": ALIKE}, {"seeds": ("https://example.com/b", "https://a.org/")}),
+        # The number of messages with seeds is known before they are sent.
+        ({"seeds": urls(100)}, {"seeds_planned": 1}),
+        ({"seeds": urls(101)}, {"seeds_planned": 2}),
+        ({"seeds": urls(250)}, {"seeds_planned": 3}),
+        (WISHES, WISHES),
         ({"pages_max": 7}, {"pages_max": 7, "shards": 1}),
         ({"pages_max": 1_000_000}, {"pages_max": 1_000_000, "shards": 1}),
         ({"delay_ms": 0}, {"delay_ms": 0, "concurrency": 16}),
@@ -70,25 +93,6 @@ def test_plan_strips_chosen_parameters_from_all_urls(
     crawl = crawl_of(CrawlSpec(seeds=given, strip_parameters=strip, keep_parameters=keep), NOW_MS)
     assert crawl.seeds == (seed,)
     assert canonicalize(given[0], tracking=crawl.removed_parameters) == seed
-
-
-def test_usual_parameters_are_not_stored_in_crawl() -> None:
-    assert crawl_of(CrawlSpec(seeds=(SEED,)), NOW_MS).tracking is None
-    usual = CrawlSpec(seeds=(SEED,), strip_parameters=("utm_*", "GCLID"))
-    assert crawl_of(usual, NOW_MS).tracking is None
-
-
-def test_seeds_are_canonical_and_counted_once() -> None:
-    plan = CrawlSpec(
-        seeds=("HTTPS://Example.com/b#x", "https://example.com:443/b", "https://a.org")
-    )
-    assert crawl_of(plan, NOW_MS).seeds == ("https://example.com/b", "https://a.org/")
-
-
-@pytest.mark.parametrize(("number", "messages"), [(1, 1), (100, 1), (101, 2), (250, 3)])
-def test_crawl_knows_number_of_seed_messages_before_sending(number: int, messages: int) -> None:
-    plan = CrawlSpec(seeds=tuple(f"https://example.com/{place}" for place in range(number)))
-    assert crawl_of(plan, NOW_MS).seeds_planned == messages
 
 
 @pytest.mark.parametrize(
@@ -197,13 +201,6 @@ def test_crawl_of_list_over_size_limit_names_the_fix(
 def test_default_name_is_valid_for_any_host(url: str, name: str) -> None:
     assert name_of(url) == name
     assert crawl_of(CrawlSpec(seeds=(url,)), NOW_MS).name == name
-
-
-@pytest.mark.parametrize("wanted", [True, False])
-def test_page_wishes_apply_only_if_plan_asks(*, wanted: bool) -> None:
-    plan = CrawlSpec(seeds=("https://example.com/",), canonical_only=wanted, noindex_skipped=wanted)
-    crawl = crawl_of(plan, 0)
-    assert (crawl.canonical_only, crawl.noindex_skipped) == (wanted, wanted)
 
 
 @pytest.mark.parametrize("pages", [None, 100_001])

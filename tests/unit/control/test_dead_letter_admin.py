@@ -147,8 +147,7 @@ def test_look_succeeds_if_putting_back_fails(yard: Graveyard) -> None:
             raise Transient("throttled")
 
     yard.gate = gate
-    found = asyncio.run(yard.undertaker.find(EVERYTHING, limit=LIMIT))
-    assert len(found.cases) == 1
+    assert len(asyncio.run(yard.undertaker.find(EVERYTHING, limit=LIMIT)).cases) == 1
     assert yard.visible() == 0
     yard.clock.at_ms += HOLD_S * 1000
     assert yard.visible() == 1
@@ -273,8 +272,7 @@ def test_purge_deletes_only_selected_letters(yard: Graveyard) -> None:
     kept = yard.dead_letter(pack("p1"), "failed 4 times")
     yard.dead_letter("{", "body is neither a URL nor valid JSON")
     assert purge(yard, DeadLetterSelection(reason="neither")) == (1, False)
-    assert yard.world.buried == [kept]
-    assert yard.world.sent == []
+    assert (yard.world.buried, yard.world.sent) == ([kept], [])
     assert purge(yard, DeadLetterSelection(host="a.example")) == (1, False)
     assert yard.world.buried == []
 

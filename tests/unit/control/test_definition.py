@@ -163,8 +163,7 @@ def test_definition_of_one_seed_has_defaults() -> None:
     ],
 )
 def test_durations_are_texts_or_seconds(value: object, delay_ms: int) -> None:
-    plan = parse({"seeds": [SEED], "politeness": {"delay": value}})
-    assert plan.delay_ms == delay_ms
+    assert parse({"seeds": [SEED], "politeness": {"delay": value}}).delay_ms == delay_ms
 
 
 def test_duration_and_patterns_reach_crawl() -> None:
@@ -175,8 +174,7 @@ def test_duration_and_patterns_reach_crawl() -> None:
 
 def test_every_setting_survives_stored_form() -> None:
     crawl = crawl_of(PLAN, 0)
-    stored = json.loads(json.dumps(crawl_codec.to_fields(crawl)))
-    assert crawl_codec.from_fields(stored) == crawl
+    assert crawl_codec.from_fields(json.loads(json.dumps(crawl_codec.to_fields(crawl)))) == crawl
     for field in fields(CrawlSettings):
         if field.name != "screenshots":
             assert getattr(crawl, field.name) != field.default, field.name

@@ -19,63 +19,56 @@ ITEMS = [{"name": "a", "match": "/v1", "source": "json", "each": "$[*]", "fields
 @pytest.mark.parametrize(
     ("api", "path", "said"),
     [
-        ({}, "api[0].url", "there is none: give the URL of the API's first page"),
-        ({"url": "v1"}, "api[0].url", "'v1' cannot be crawled: not an absolute URL"),
-        ({"url": URL, "pagin": {}}, "api[0].pagin", "there is no such key: did you mean paging?"),
-        ({"url": URL, "links": "url"}, "api[0].links", "'url' is not a JSONPath: give one from $"),
-        ({"url": URL, "pages": 0}, "api[0].pages", "0 does not fit: give 1 to 1,000,000"),
-        ({"url": URL, "paging": "link"}, "api[0].paging", "'link' does not fit: give a table"),
-        ({"url": URL, "paging": {}}, "api[0].paging.by", 'there is none: give "cursor"'),
-        ({"url": URL, "paging": {"by": "pages"}}, "api[0].paging.by", "'pages' does not fit: did"),
+        ({}, "url", "there is none: give the URL of the API's first page"),
+        ({"url": "v1"}, "url", "'v1' cannot be crawled: not an absolute URL"),
+        ({"pagin": {}}, "pagin", "there is no such key: did you mean paging?"),
+        ({"links": "url"}, "links", "'url' is not a JSONPath: give one from $"),
+        ({"pages": 0}, "pages", "0 does not fit: give 1 to 1,000,000"),
+        ({"json": {}, "form": {}}, "form", "a request has one body: leave json or form out"),
+        ({"method": "GET", "json": {}}, "json", 'a GET has no body: give method = "POST"'),
+        ({"form": {"a": []}}, "form", "a table does not fit: give a table of"),
+        ({"method": "PUT"}, "method", "'PUT' does not fit: "),
+        ({"json": {"a": "b" * 3_000}}, "json", "the body is longer than"),
+        ({"paging": "link"}, "paging", "'link' does not fit: give a table"),
+        ({"paging": {}}, "paging.by", 'there is none: give "cursor"'),
+        ({"paging": {"by": "pages"}}, "paging.by", "'pages' does not fit: did"),
+    ],
+)
+def test_invalid_api_is_named_with_key_and_fix(api: dict[str, Any], path: str, said: str) -> None:
+    found = problems({"api": [{"url": URL, **api} if api else {}]})
+    assert [*found] == [f"api[0].{path}"]
+    assert found[f"api[0].{path}"].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("paging", "path", "said"),
+    [
+        ({"by": "link", "parm": 1}, ".parm", "there is no such key: did you mean parameter?"),
         (
-            {"url": URL, "paging": {"by": "link", "parm": 1}},
-            "api[0].paging.parm",
-            "there is no such key: did you mean parameter?",
-        ),
-        (
-            {"url": URL, "paging": {"by": "cursor", "path": "$.a"}},
-            "api[0].paging.parameter",
+            *({"by": "cursor", "path": "$.a"}, ".parameter"),
             "there is none: give the name of the parameter",
         ),
         (
-            {"url": URL, "paging": {"by": "next", "path": "next"}},
-            "api[0].paging.path",
+            *({"by": "next", "path": "next"}, ".path"),
             "'next' is not a JSONPath: give one from $, like '$.next'",
         ),
+        ({"by": "link", "total": "$.n"}, ".total", 'paging by "link" has none: leave it out'),
         (
-            {"url": URL, "paging": {"by": "link", "total": "$.n"}},
-            "api[0].paging.total",
-            'paging by "link" has none: leave it out',
-        ),
-        (
-            {"url": URL, "paging": {"by": "offset", "parameter": "o", "total": "$.n"}},
-            "api[0].paging.step",
+            *({"by": "offset", "parameter": "o", "total": "$.n"}, ".step"),
             "there is none: give the number of elements of a page",
         ),
         (
-            {"url": URL, "json": {}, "form": {}},
-            "api[0].form",
-            "a request has one body: leave json or form out",
-        ),
-        (
-            {"url": URL, "method": "GET", "json": {}},
-            "api[0].json",
-            'a GET has no body: give method = "POST"',
-        ),
-        ({"url": URL, "form": {"a": []}}, "api[0].form", "a table does not fit: give a table of"),
-        ({"url": URL, "method": "PUT"}, "api[0].method", "'PUT' does not fit: "),
-        ({"url": URL, "json": {"a": "b" * 3_000}}, "api[0].json", "the body is longer than"),
-        (
-            {"url": URL, "paging": {"by": "page", "parameter": "p"}},
-            "api[0].paging",
+            *({"by": "page", "parameter": "p"}, ""),
             "nothing shows which page is the last one: give total",
         ),
     ],
 )
-def test_invalid_api_is_named_with_key_and_fix(api: dict[str, Any], path: str, said: str) -> None:
-    found = problems({"api": [api]})
-    assert [*found] == [path]
-    assert found[path].startswith(said)
+def test_invalid_paging_of_api_is_named_with_key_and_fix(
+    paging: dict[str, Any], path: str, said: str
+) -> None:
+    found = problems({"api": [{"url": URL, "paging": paging}]})
+    assert [*found] == [f"api[0].paging{path}"]
+    assert found[f"api[0].paging{path}"].startswith(said)
 
 
 def test_apis_of_same_url_are_problem() -> None:

@@ -185,7 +185,7 @@ def test_unknown_key_of_login_is_shown_only_if_similar(key: str, path: str, said
     assert "s3cret" not in str(found)
 
 
-ONE = {"match": "/a", "depth": 1}
+ONE, SHOP = {"match": "/a", "depth": 1}, {"match": "/a", "mode": "auto"}
 
 
 @pytest.mark.parametrize(
@@ -212,33 +212,6 @@ ONE = {"match": "/a", "depth": 1}
         ([{**ONE, "follow": "no"}], "rules[0].follow", "'no' does not fit: give true or false"),
         ([{**ONE, "record": 0}], "rules[0].record", "0 does not fit: give true or false"),
         ([{**ONE, "match": "a" * 900}] * 28, "rules", "25,200 characters are too many"),
-    ],
-)
-def test_invalid_rule_problem_has_place_value_and_fix(rules: object, path: str, said: str) -> None:
-    found = problems({"seeds": [SEED], "rules": rules})
-    assert list(found) == [path]
-    assert said in found[path]
-
-
-@pytest.mark.parametrize(
-    ("records", "said"),
-    [({"redact": ["email"]}, "cannot be redacted"), ({"bodies": "off"}, "stored beside bodies")],
-)
-def test_screenshots_with_redaction_are_refused(records: dict[str, Any], said: str) -> None:
-    """A screenshot would show the redacted text."""
-    document = {"seeds": [SEED], "render": {"screenshot": True}}
-    assert parse(document).screenshots
-    found = problems({**document, "records": records})
-    assert list(found) == ["render.screenshot"]
-    assert said in found["render.screenshot"]
-
-
-SHOP = {"match": "/a", "mode": "auto"}
-
-
-@pytest.mark.parametrize(
-    ("rules", "path", "said"),
-    [
         (SHOP, "render.rules", "a table does not fit: write [[render.rules]] above each of them"),
         ([SHOP] * 51, "render.rules", "51 rules are too many: give at most 50"),
         ([SHOP, 5], "render.rules[1]", "5 does not fit: give a table like { match = '/shop/'"),
@@ -255,10 +228,25 @@ SHOP = {"match": "/a", "mode": "auto"}
         ([{**SHOP, "match": "a" * 900}] * 28, "render.rules", "25,200 characters are too many"),
     ],
 )
-def test_invalid_render_rule_problem_has_place_and_fix(rules: object, path: str, said: str) -> None:
-    found = problems({"seeds": [SEED], "render": {"rules": rules}})
+def test_invalid_rule_problem_has_place_value_and_fix(rules: object, path: str, said: str) -> None:
+    document: dict[str, object] = {"rules": rules}
+    document = {"render": document} if path.startswith("render.") else document
+    found = problems({"seeds": [SEED], **document})
     assert list(found) == [path]
     assert said in found[path]
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [({"redact": ["email"]}, "cannot be redacted"), ({"bodies": "off"}, "stored beside bodies")],
+)
+def test_screenshots_with_redaction_are_refused(records: dict[str, Any], said: str) -> None:
+    """A screenshot would show the redacted text."""
+    document = {"seeds": [SEED], "render": {"screenshot": True}}
+    assert parse(document).screenshots
+    found = problems({**document, "records": records})
+    assert list(found) == ["render.screenshot"]
+    assert said in found["render.screenshot"]
 
 
 def test_all_problems_of_rules_are_reported() -> None:

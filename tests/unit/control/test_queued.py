@@ -38,10 +38,7 @@ A, B = "http://a.test/1", "http://a.test/2"
         ),
         ([queued(A, -1, attempt=2)], [f"waiting to retry {A}, attempt 2 now"]),
         ([queued(A, -4, in_work=True)], []),
-        (
-            [queued(A, -8, in_work=True)],
-            [f"no answer from {A} for 8 s; {LIMITS}, then retried"],
-        ),
+        ([queued(A, -8, in_work=True)], [f"no answer from {A} for 8 s; {LIMITS}, then retried"]),
         (
             [queued(A, -8, attempt=ATTEMPTS_MAX, in_work=True)],
             [f"no answer from {A} for 8 s; {LIMITS}"],

@@ -138,8 +138,7 @@ def test_retry_keeps_definition_and_name_of_first_run() -> None:
         False,
         0,
     )
-    assert run.started_at_ms == NOW_MS + 90_000
-    assert run.hosts_counted == (SITE,)
+    assert (run.started_at_ms, run.hosts_counted) == (NOW_MS + 90_000, (SITE,))
     assert run.work not in (None, CRAWL.work)
 
 
@@ -154,16 +153,14 @@ def test_rerun_of_paused_crawl_has_no_pause() -> None:
 
 def test_retry_starts_after_run_before_it() -> None:
     """Claims of the retry are newer than all claims of that run, even if the clock is behind."""
-    run = rerun_of(CRAWL, seen(record("/x")), "r", NOW_MS)
-    assert run.started_at_ms == NOW_MS + 60_001
+    assert rerun_of(CRAWL, seen(record("/x")), "r", NOW_MS).started_at_ms == NOW_MS + 60_001
 
 
 def test_retry_seeds_keep_depth_and_ignore_old_claims() -> None:
     run = run_of(record("/docs/x", depth=3))
     again = admit_again(run, run.seeds[0], 3)
     assert again == Target(url=run.seeds[0], depth=3, modified_at_ms=run.started_at_ms)
-    excluded = replace(run, exclude=("/docs/",))
-    assert admit_again(excluded, run.seeds[0], 3) is Refusal.EXCLUDE
+    assert admit_again(replace(run, exclude=("/docs/",)), run.seeds[0], 3) is Refusal.EXCLUDE
 
 
 def test_retry_scope_is_scope_of_first_run() -> None:
@@ -203,8 +200,7 @@ def test_retry_of_sitemap_only_crawl_sends_no_secret() -> None:
     sitemap = f"{SITE}/docs/sitemap.xml"
     crawl = replace(crawl_of(replace(PLAN, seeds=(), sitemap_urls=(sitemap,)), NOW_MS))
     run = run_of(record("/docs/x"), crawl=crawl)
-    assert run.headers == (("Accept-Language", "de"),)
-    assert run.anchors == (f"{SITE}/docs/",)
+    assert (run.headers, run.anchors) == ((("Accept-Language", "de"),), (f"{SITE}/docs/",))
 
 
 # --- sitemaps -----------------------------------------------------------------------------------
@@ -238,8 +234,7 @@ LED = {"outcome": Outcome.REDIRECTED, "depth": 0}
 def test_failed_sitemap_is_sitemap_in_retry(path: str, records: list[PageRecord]) -> None:
     crawl = replace(CRAWL, sitemap_urls=(f"{SITE}/named.xml",))
     run = run_of(*records, crawl=crawl)
-    assert run.sitemap_urls == (f"{SITE}{path}",)
-    assert (run.seeds, run.seeds_planned) == ((), 1)
+    assert (run.sitemap_urls, run.seeds, run.seeds_planned) == ((f"{SITE}{path}",), (), 1)
     hosts = hosts_for_sitemap(run, Target(url=run.sitemap_urls[0], depth=0))
     assert hosts == {SITE, "https://other.example"}
 
@@ -269,9 +264,7 @@ def test_failed_page_is_page_in_retry(records: list[PageRecord]) -> None:
 # --- limits -------------------------------------------------------------------------------------
 
 
-def test_failures_beyond_one_run_are_left_for_the_next(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_failures_beyond_one_run_are_left_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     long = [record(f"/{number}/{'x' * 2_000}") for number in range(150)]
     run = run_of(*long)
     assert 120 < len(run.seeds) < 131

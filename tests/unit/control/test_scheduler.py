@@ -8,24 +8,16 @@ from typing import Any
 
 import pytest
 
-from orbweaver.control.crawl_control import Conflict, Control, ControlError, ControlPorts
+from orbweaver.app.wiring import control_of
+from orbweaver.control.crawl_control import Conflict, ControlError
 from orbweaver.control.crawl_spec import CrawlSpec, Overlap, PlanError
 from orbweaver.control.definition import DefinitionError
 from orbweaver.control.schedule import DUE, ScheduleError
 from orbweaver.control.scheduler import Starter, Timetable
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.settings import Settings
-from tests.memory import (
-    ManualClock,
-    MemoryCrawls,
-    MemoryHosts,
-    MemoryMetrics,
-    MemoryPacks,
-    MemoryPages,
-    MemoryQueue,
-    MemorySchedules,
-    World,
-)
+from tests.memory import ManualClock, MemoryMetrics, World
+from tests.unit.memory_ports import memory_ports
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 HOUR_MS = 3_600_000
@@ -42,20 +34,9 @@ class Stage:
         self.world = World()
         self.clock = ManualClock(NOW_MS)
         self.metrics = MemoryMetrics()
-        control = Control(
-            ControlPorts(
-                queue=MemoryQueue(self.world),
-                crawls=MemoryCrawls(self.world),
-                packs=MemoryPacks(self.world),
-                pages=MemoryPages(self.world),
-                hosts=MemoryHosts(self.world),
-                clock=self.clock,
-                settings=Settings.of(**settings),
-            ),
-        )
-        self.timetable = Timetable(
-            schedules=MemorySchedules(self.world), control=control, clock=self.clock
-        )
+        ports = memory_ports(self.world, self.clock, settings=Settings.of(**settings))
+        control = control_of(ports)
+        self.timetable = Timetable(schedules=ports.schedules, control=control, clock=self.clock)
         self.starter = Starter(control=control, clock=self.clock, metrics=self.metrics)
 
     async def fire(self, name: str = "example.com", due: str = DUE_AT) -> dict[str, str]:
@@ -78,8 +59,7 @@ def stage() -> Stage:
 
 async def test_put_schedule_has_name_of_crawl_and_next_times(stage: Stage) -> None:
     coming = await stage.timetable.put(PLAN)
-    assert coming.scheduled.name == "example.com"
-    assert coming.scheduled.expression == "rate(6 hours)"
+    assert (coming.scheduled.name, coming.scheduled.expression) == ("example.com", "rate(6 hours)")
     assert coming.next_ms == tuple(NOW_MS + 6 * HOUR_MS * n for n in (1, 2, 3))
     assert stage.world.crawls == {}
     stage.clock.at_ms += 7 * HOUR_MS
@@ -115,8 +95,7 @@ async def test_paused_schedule_fires_again_after_resume(stage: Stage) -> None:
     assert await stage.timetable.pause("example.com") == paused
     stage.clock.at_ms += 7 * HOUR_MS
     resumed = await stage.timetable.pause("example.com", paused=False)
-    assert resumed.scheduled == put.scheduled
-    assert resumed.next_ms[0] == NOW_MS + 12 * HOUR_MS
+    assert (resumed.scheduled, resumed.next_ms[0]) == (put.scheduled, NOW_MS + 12 * HOUR_MS)
     with pytest.raises(ControlError, match=r"there is no schedule 'x'.*: example.com"):
         await stage.timetable.pause("x")
 

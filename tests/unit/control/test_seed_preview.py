@@ -47,8 +47,12 @@ class Desk:
         return await previewer.preview(crawl_of(parse(document), NOW_MS))
 
 
-async def test_preview_names_decision_and_rule_of_each_link() -> None:
-    desk = Desk()
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+async def test_preview_names_decision_and_rule_of_each_link(desk: Desk) -> None:
     paths = ("/a", "/login", "/private/x", "/a/photo.zip", "https://elsewhere.example/")
     desk.web.put(f"{SITE}/", html(*paths, title="Shop"))
     found = await desk.preview(
@@ -67,18 +71,11 @@ async def test_preview_names_decision_and_rule_of_each_link() -> None:
             f"scope host: https://elsewhere.example is not {SITE}, the host of the linking page",
         ),
     }
-    assert found.counts == {
-        "taken": 1,
-        "exclude": 1,
-        "robots": 1,
-        "content_type": 1,
-        "scope": 1,
-    }
+    assert found.counts == {"taken": 1, "exclude": 1, "robots": 1, "content_type": 1, "scope": 1}
     assert (found.title, found.status, found.robots) == ("Shop", 200, "no rule matches")
 
 
-async def test_preview_requests_page_and_robots_txt_with_delay() -> None:
-    desk = Desk()
+async def test_preview_requests_page_and_robots_txt_with_delay(desk: Desk) -> None:
     desk.web.put(f"{SITE}/", html("/a", title="Shop"))
     await desk.preview()
     (robots, robots_ms), (first, first_ms) = desk.web.asked
@@ -101,17 +98,15 @@ async def test_preview_requests_page_and_robots_txt_with_delay() -> None:
     ],
 )
 async def test_preview_names_depth_rule_or_pattern_of_refusal(
-    definition: dict[str, Any], refused: str, rule: str
+    desk: Desk, definition: dict[str, Any], refused: str, rule: str
 ) -> None:
-    desk = Desk()
     desk.web.put(f"{SITE}/", html("/a", title="Shop"))
     (link,) = (await desk.preview(**definition)).links
     assert link.refused == refused
     assert rule in link.rule
 
 
-async def test_preview_follows_redirects_as_a_crawl() -> None:
-    desk = Desk()
+async def test_preview_follows_redirects_as_a_crawl(desk: Desk) -> None:
     www = "https://www.example.com"
     desk.web.put(f"{SITE}/", answer(301, location=f"{www}/"))
     desk.web.put(f"{www}/", html("/a", title="Shop"))
@@ -141,23 +136,20 @@ async def test_preview_without_page_gives_reason_and_no_links(given: Any, why: s
     assert not found.links
 
 
-async def test_preview_of_forbidden_page_names_line_of_robots_txt() -> None:
-    desk = Desk()
+async def test_preview_of_forbidden_page_names_line_of_robots_txt(desk: Desk) -> None:
     found = await desk.preview(seeds=[f"{SITE}/private/"])
     assert found.why == "robots.txt forbids it: line 2: Disallow: /private"
     assert desk.web.urls == [f"{SITE}/robots.txt"]
 
 
-async def test_preview_of_host_without_slots_names_reservations() -> None:
-    desk = Desk()
+async def test_preview_of_host_without_slots_names_reservations(desk: Desk) -> None:
     await desk.hosts.reserve(SITE, 10, 10_000, NOW_MS, NOW_MS + 100_000)
     why = (await desk.preview()).why or ""
     assert "more: crawls have reserved these slots, also crawls that are paused now" in why
     assert desk.web.asked == []
 
 
-async def test_preview_of_503_blocks_host_for_all_crawls() -> None:
-    desk = Desk()
+async def test_preview_of_503_blocks_host_for_all_crawls(desk: Desk) -> None:
     desk.web.put(f"{SITE}/", answer(503, retry_after="600"))
     assert "503" in ((await desk.preview()).why or "")
     asked = len(desk.web.asked)
@@ -166,16 +158,14 @@ async def test_preview_of_503_blocks_host_for_all_crawls() -> None:
     assert (await desk.hosts.read_host(SITE)).blocked_until_ms >= NOW_MS + 600_000
 
 
-async def test_preview_counts_all_links_and_shows_some() -> None:
-    desk = Desk()
+async def test_preview_counts_all_links_and_shows_some(desk: Desk) -> None:
     desk.web.put(f"{SITE}/", html(*(f"/{number}" for number in range(1_000)), title="Shop"))
     found = await desk.preview()
     assert (len(found.links), found.more) == (LINKS_SHOWN, 1_000 - LINKS_SHOWN)
     assert found.counts == {"taken": 1_000}
 
 
-async def test_preview_of_sitemap_only_crawl_requests_nothing() -> None:
-    desk = Desk()
+async def test_preview_of_sitemap_only_crawl_requests_nothing(desk: Desk) -> None:
     found = await desk.preview(seeds=[], sitemaps=[f"{SITE}/sitemap.xml"])
     assert "sitemaps only" in (found.why or "")
     assert not desk.web.asked

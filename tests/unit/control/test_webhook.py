@@ -26,6 +26,7 @@ from orbweaver.model.address_policy import PUBLIC_ONLY, parse_allowed
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Reason
+from tests.unit.stage import answer
 
 KEY = "k" * 32
 CRAWL = Crawl(
@@ -147,31 +148,27 @@ def test_shown_url_has_no_path_and_query() -> None:
     assert "hook" not in repr(CRAWL)
 
 
-def answered(status: int) -> Response:
-    return Response(status=status, headers={}, body=None)
-
-
 @pytest.mark.parametrize(
-    ("answer", "kind", "said"),
+    ("given", "kind", "said"),
     [
-        (answered(200), WebhookDelivered, None),
-        (answered(204), WebhookDelivered, None),
-        (answered(301), WebhookRefused, "answered 301: a redirect, which is not followed"),
-        (answered(400), WebhookRefused, "answered 400: a refusal"),
-        (answered(410), WebhookRefused, "answered 410: a refusal"),
-        (answered(408), Undelivered, "answered 408"),
-        (answered(429), Undelivered, "answered 429"),
-        (answered(500), Undelivered, "answered 500"),
-        (answered(599), Undelivered, "answered 599"),
+        (answer(200), WebhookDelivered, None),
+        (answer(204), WebhookDelivered, None),
+        (answer(301), WebhookRefused, "answered 301: a redirect, which is not followed"),
+        (answer(400), WebhookRefused, "answered 400: a refusal"),
+        (answer(410), WebhookRefused, "answered 410: a refusal"),
+        (answer(408), Undelivered, "answered 408"),
+        (answer(429), Undelivered, "answered 429"),
+        (answer(500), Undelivered, "answered 500"),
+        (answer(599), Undelivered, "answered 599"),
         (Failure(reason=Reason.TIMEOUT, detail="slow"), Undelivered, "timeout: slow"),
         (Failure(reason=Reason.DNS_UNKNOWN, detail="no"), Undelivered, "dns_unknown: no"),
         (Failure(reason=Reason.ADDRESS, detail="inner"), WebhookRefused, "address: inner"),
     ],
 )
 def test_answer_of_2xx_is_success_and_some_are_retried(
-    answer: Response | Failure, kind: type[Delivery], said: str | None
+    given: Response | Failure, kind: type[Delivery], said: str | None
 ) -> None:
-    delivery = delivery_of(answer)
+    delivery = delivery_of(given)
     assert type(delivery) is kind
     if not isinstance(delivery, WebhookDelivered):
         assert said is not None

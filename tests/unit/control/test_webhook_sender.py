@@ -127,8 +127,7 @@ async def test_temporary_refusal_is_raised(answer: Response | Failure, said: str
     stage = Stage(answer)
     with pytest.raises(NotDelivered, match=said):
         await stage.notify()
-    assert stage.world.buried == []
-    assert stage.metrics.totals == {"WebhooksFailed": 1}
+    assert (stage.world.buried, stage.metrics.totals) == ([], {"WebhooksFailed": 1})
 
 
 @pytest.mark.parametrize(
