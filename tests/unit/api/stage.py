@@ -9,32 +9,21 @@ from urllib.parse import parse_qs, urlsplit
 
 import jsonschema_rs
 
-from orbweaver.api.app import Api
-from orbweaver.api.context import HandlerContext
 from orbweaver.api.routes import document
-from orbweaver.control.crawl_control import Control, ControlPorts
-from orbweaver.diagnostics.explainer import Explainer
+from orbweaver.app.wiring import api_of
 from orbweaver.frontier.messages import decode
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord, page_key
 from orbweaver.model.settings import Settings
-from tests.memory import (
-    ManualClock,
-    MemoryBacklog,
-    MemoryCrawls,
-    MemoryFiles,
-    MemoryFrontier,
-    MemoryHosts,
-    MemoryPacks,
-    MemoryPages,
-    MemoryQueue,
-    World,
-)
+from tests.memory import ManualClock, World
 from tests.memory.world import Gate, open_gate
+from tests.unit.memory_ports import memory_ports
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from orbweaver.api.app import Api
 
 NOW_MS = 1_795_251_600_000  # 2026-11-21 09:00:00 UTC
 SITE = "https://example.com"
@@ -66,45 +55,7 @@ class Stage:
 
     @property
     def api(self) -> Api:
-        world, gate, clock, settings = self.world, self.gate, self.clock, self.settings
-        queue, crawls = MemoryQueue(world, gate), MemoryCrawls(world, gate)
-        packs, hosts = MemoryPacks(world, gate), MemoryHosts(world, gate)
-        pages = MemoryPages(world, gate)
-        control = Control(
-            ControlPorts(
-                queue=queue,
-                crawls=crawls,
-                packs=packs,
-                pages=pages,
-                hosts=hosts,
-                clock=clock,
-                settings=settings,
-            ),
-        )
-        explainer = Explainer(
-            finder=control,
-            crawls=crawls,
-            frontier=MemoryFrontier(world, gate),
-            packs=packs,
-            backlog=MemoryBacklog(world, gate),
-            history=pages,
-            hosts=hosts,
-            clock=clock,
-            settings=settings,
-        )
-        means = HandlerContext(
-            control=control,
-            explainer=explainer,
-            queue=queue,
-            crawls=crawls,
-            pages=pages,
-            files=MemoryFiles(world, gate),
-            backlog=MemoryBacklog(world, gate),
-            frontier=MemoryFrontier(world, gate),
-            clock=clock,
-            allowed=settings.fetching.allowed,
-        )
-        return Api(means)
+        return api_of(memory_ports(self.world, self.clock, self.gate, self.settings))
 
     def begin(self, *crawls: Crawl) -> None:
         self.world.crawls |= {crawl.id: crawl for crawl in crawls}

@@ -32,8 +32,7 @@ def runs(stage: Stage, names: int, each: int) -> None:
             stage.begin(crawl)
 
 
-async def test_overview_has_one_row_per_name_with_live_runs_first() -> None:
-    stage = Stage()
+async def test_overview_has_one_row_per_name_with_live_runs_first(stage: Stage) -> None:
     runs(stage, 3, 4)
     ended = replace(CRAWL, id="e-1", name="e", **ENDED, finished_at_ms=NOW_MS)
     stage.begin(ended, replace(ended, id="e-0", started_at_ms=NOW_MS - DAY_MS))
@@ -43,8 +42,7 @@ async def test_overview_has_one_row_per_name_with_live_runs_first() -> None:
     assert (body["total"], body["next"]) == (4, None)
 
 
-async def test_overview_of_ended_retry_shows_run_before_it() -> None:
-    stage = Stage()
+async def test_overview_of_ended_retry_shows_run_before_it(stage: Stage) -> None:
     first = replace(CRAWL, id="e-1", name="e", **ENDED, finished_at_ms=NOW_MS)
     retry = replace(first, id="e-1-retry1", started_at_ms=NOW_MS + 9, retry_of="e-1")
     stage.begin(first, retry)
@@ -56,8 +54,7 @@ async def test_overview_of_ended_retry_shows_run_before_it() -> None:
     assert [row["progress"]["crawl"]["id"] for row in body["crawls"]] == ["e-1-retry1"]
 
 
-async def test_overview_pages_list_every_run_once() -> None:
-    stage = Stage()
+async def test_overview_pages_list_every_run_once(stage: Stage) -> None:
     runs(stage, 2, 7)
     seen, target = [], "/overview?name=n1&limit=3"
     cursor = ""
@@ -92,16 +89,13 @@ async def test_overview_is_filtered_by_prefix_state_and_day(query: str, found: s
     assert {row["progress"]["crawl"]["id"] for row in body["crawls"]} == found
 
 
-async def test_overview_of_an_unknown_zone_is_refused() -> None:
-    stage = Stage()
-    stage.begin(CRAWL)
-    reply = await stage.get("/overview?day=2026-11-20&zone=Mars/Base")
+async def test_overview_of_an_unknown_zone_is_refused(begun: Stage) -> None:
+    reply = await begun.get("/overview?day=2026-11-20&zone=Mars/Base")
     assert reply.status == 400
     assert reply.body["detail"] == "zone: 'Mars/Base' is no time zone: give one like Europe/Berlin"
 
 
-async def test_overview_row_has_counts_and_drop_since_last_run() -> None:
-    stage = Stage()
+async def test_overview_row_has_counts_and_drop_since_last_run(stage: Stage) -> None:
     ended = replace(CRAWL, **ENDED, finished_at_ms=NOW_MS, pages_before=100)
     stage.begin(ended)
     stage.world.shards[CRAWL.id, 0] = ShardItem(counts={"claimed": 30, "fetched": 25, "failed": 5})
@@ -110,15 +104,13 @@ async def test_overview_row_has_counts_and_drop_since_last_run() -> None:
     assert row["less_percent"] == 75
 
 
-async def test_cursor_of_other_filter_is_refused() -> None:
-    stage = Stage()
+async def test_cursor_of_other_filter_is_refused(stage: Stage) -> None:
     runs(stage, 1, 3)
     cursor = (await stage.get("/overview?name=n0&limit=1")).body["next"]
     assert (await stage.get(f"/overview?limit=1&cursor={cursor}")).status == 400
 
 
-async def test_check_reports_problems_and_starts_nothing() -> None:
-    stage = Stage()
+async def test_check_reports_problems_and_starts_nothing(stage: Stage) -> None:
     seeds = [SITE, "http://169.254.169.254/", "nonsense"]
     wrong = {"seeds": seeds, "limits": {"page": 5}}
     body = (await stage.post("/check", wrong)).body
@@ -146,22 +138,19 @@ async def test_check_reports_problems_and_starts_nothing() -> None:
         assert (await stage.post("/check", json.dumps(body))).status == 400
 
 
-async def test_preview_of_edit_lists_changes_and_makes_none() -> None:
-    stage = Stage()
-    stage.begin(CRAWL)
+async def test_preview_of_edit_lists_changes_and_makes_none(begun: Stage) -> None:
     change = {"limits": {"pages": 5}, "politeness": {"delay": "3s"}}
-    reply = await stage.post(f"/crawls/{CRAWL.id}/preview", change)
+    reply = await begun.post(f"/crawls/{CRAWL.id}/preview", change)
     found = {one["key"]: (one["was"], one["becomes"]) for one in reply.body["changes"]}
     assert found == {"limits.pages": (1_000_000, 5), "politeness.delay": ("1000ms", "3000ms")}
-    assert stage.world.crawls[CRAWL.id] == CRAWL
-    refused = await stage.post(f"/crawls/{CRAWL.id}/preview", {"limits": {"pages": 0}})
+    assert begun.world.crawls[CRAWL.id] == CRAWL
+    refused = await begun.post(f"/crawls/{CRAWL.id}/preview", {"limits": {"pages": 0}})
     assert (refused.status, refused.paths) == (400, ["limits.pages"])
-    stage.begin(replace(CRAWL, **ENDED))
-    assert (await stage.post(f"/crawls/{CRAWL.id}/preview", change)).status == 409
+    begun.begin(replace(CRAWL, **ENDED))
+    assert (await begun.post(f"/crawls/{CRAWL.id}/preview", change)).status == 409
 
 
-async def test_host_has_pace_robots_txt_line_and_crawls() -> None:
-    stage = Stage()
+async def test_host_has_pace_robots_txt_line_and_crawls(stage: Stage) -> None:
     stage.begin(CRAWL, replace(CRAWL, id="other", seeds=("https://other.example/",)))
     stage.world.hosts[SITE] = Host(
         name=SITE,

@@ -71,8 +71,7 @@ async def test_records_request_reads_exactly_bounded_rows(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "ROWS_READ_MAX", 4)
-    reply = await stage.get("/crawls/site-1/pages?limit=100")
-    assert len(reply.body["pages"]) == 4
+    assert len((await stage.get("/crawls/site-1/pages?limit=100")).body["pages"]) == 4
 
 
 async def test_cursor_changed_or_of_other_listing_is_refused(stage: Stage) -> None:
@@ -119,8 +118,7 @@ async def test_forged_cursor_is_answered_400(stage: Stage, place: Any) -> None:
         body = json.dumps(place, separators=(",", ":")).encode()
         text = base64.urlsafe_b64encode(requests._sum(listing, body) + body).decode().rstrip("=")
         reply = await stage.get(f"{path}?cursor={text}")
-        assert reply.status == 400
-        assert reply.headers["Content-Type"] == "application/problem+json"
+        assert (reply.status, reply.headers["Content-Type"]) == (400, "application/problem+json")
         assert reply.body["detail"].startswith("cursor: it belongs to another listing")
 
 

@@ -45,19 +45,15 @@ HOME = {"url": SITE}
         ({"url": SITE, "urls": [SITE]}, "give one of url, urls and s3"),
     ],
 )
-async def test_invalid_body_is_refused(body: Any, detail: str) -> None:
-    stage = Stage()
+async def test_invalid_body_is_refused(stage: Stage, body: Any, detail: str) -> None:
     reply = await stage.post("/seeds", body)
     assert (reply.status, reply.headers["Content-Type"]) == (400, "application/problem+json")
     assert detail in reply.body["detail"]
-    assert stage.world.sent == []
-    assert stage.world.crawls == {}
+    assert (stage.world.sent, stage.world.crawls) == ([], {})
 
 
-async def test_problem_lists_every_invalid_key() -> None:
-    stage = Stage()
-    stage.begin(CRAWL)
-    reply = await stage.post("/crawls/site-1/retry", {"reasons": ["dns", "dms"], "hosts": 1})
+async def test_problem_lists_every_invalid_key(begun: Stage) -> None:
+    reply = await begun.post("/crawls/site-1/retry", {"reasons": ["dns", "dms"], "hosts": 1})
     assert reply.paths == ["reasons[1]", "hosts"]
 
 
@@ -75,8 +71,7 @@ async def test_problem_lists_every_invalid_key() -> None:
         ("", 415),
     ],
 )
-async def test_body_of_other_type_is_refused(content_type: str, status: int) -> None:
-    stage = Stage()
+async def test_body_of_other_type_is_refused(stage: Stage, content_type: str, status: int) -> None:
     reply = await stage.ask("POST", "/seeds", HOME, {"content-type": content_type})
     assert reply.status == status
     assert bool(stage.world.sent) == (status == 202)
@@ -141,10 +136,8 @@ async def test_invalid_idempotency_key_is_refused(key: str) -> None:
     assert (reply.status, reply.paths) == (400, ["idempotency_key"])
 
 
-async def test_body_of_operation_without_body_is_refused() -> None:
-    stage = Stage()
-    stage.begin(CRAWL)
-    reply = await stage.post("/crawls/site-1/pause", {"for": "1h"})
+async def test_body_of_operation_without_body_is_refused(begun: Stage) -> None:
+    reply = await begun.post("/crawls/site-1/pause", {"for": "1h"})
     assert (reply.status, reply.body["detail"]) == (
         400,
         "this operation takes no body: leave it out",
@@ -165,14 +158,12 @@ CRAWLS = [operation for operation in OPERATIONS if "{id}" in operation.path]
 
 @pytest.mark.parametrize("operation", CRAWLS, ids=lambda operation: operation.name)
 @pytest.mark.parametrize("crawl_id", ["nobody", "site", "site-1%23count%230", "Site-1", "x" * 129])
-async def test_unknown_crawl_id_or_name_is_404(operation: Any, crawl_id: str) -> None:
+async def test_unknown_crawl_id_or_name_is_404(begun: Stage, operation: Any, crawl_id: str) -> None:
     """A name is not accepted as an id, because its newest run changes (case 80)."""
-    stage = Stage()
-    stage.begin(CRAWL)
     body = {"limits": {"depth": 1}} if operation.name in ("edit", "preview") else None
-    reply = await stage.ask(operation.method, operation.path.replace("{id}", crawl_id), body)
+    reply = await begun.ask(operation.method, operation.path.replace("{id}", crawl_id), body)
     assert reply.status == 404
-    assert stage.world.crawls == {CRAWL.id: CRAWL}
+    assert begun.world.crawls == {CRAWL.id: CRAWL}
 
 
 @pytest.mark.parametrize("operation", CRAWLS, ids=lambda operation: operation.name)

@@ -146,8 +146,7 @@ async def test_texts_page_is_bounded_in_bytes(
     pages = await walk(stage, "/crawls/site-1/texts", "texts")
     assert [len(page) for page in pages] == [2, 2, 2]
     assert len({row["url"] for page in pages for row in page}) == 6
-    size = max(len(json.dumps(page)) for page in pages)
-    assert size < 2 * ANSWER_BYTES_MAX
+    assert max(len(json.dumps(page)) for page in pages) < 2 * ANSWER_BYTES_MAX
 
 
 # --- exports ------------------------------------------------------------------------------------

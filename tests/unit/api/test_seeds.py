@@ -26,8 +26,7 @@ INNER = (
 )
 
 
-async def test_seeds_of_live_crawl_are_queued_and_counted() -> None:
-    stage = Stage()
+async def test_seeds_of_live_crawl_are_queued_and_counted(stage: Stage) -> None:
     stage.begin(replace(CRAWL, express=True))
     reply = await stage.post("/seeds", {"urls": [f"{SITE}/a", f"{SITE}/b"], "crawl": CRAWL.id})
     assert (reply.status, reply.body) == (202, {"crawl": CRAWL.id, "accepted": 2})
@@ -38,15 +37,13 @@ async def test_seeds_of_live_crawl_are_queued_and_counted() -> None:
     assert not seeds.planned
 
 
-async def test_seeds_without_crawl_create_default_crawl() -> None:
-    stage = Stage()
+async def test_seeds_without_crawl_create_default_crawl(stage: Stage) -> None:
     assert (await stage.post("/seeds", {"url": SITE})).body["crawl"] == "default"
     assert list(stage.world.crawls) == ["default"]
 
 
 @pytest.mark.parametrize("headers", [{}, {"idempotency_key": "mine"}])
-async def test_repeated_request_sends_same_seed_ids(headers: dict[str, str]) -> None:
-    stage = Stage()
+async def test_repeated_request_sends_same_seed_ids(stage: Stage, headers: dict[str, str]) -> None:
     for _ in range(2):
         await stage.post("/seeds", {"url": SITE}, **headers)
     one, other = stage.sent()
@@ -55,8 +52,7 @@ async def test_repeated_request_sends_same_seed_ids(headers: dict[str, str]) -> 
     assert stage.sent()[-1].id != one.id
 
 
-async def test_request_of_10000_urls_is_accepted_and_more_refused() -> None:
-    stage = Stage()
+async def test_request_of_10000_urls_is_accepted_and_more_refused(stage: Stage) -> None:
     urls = [f"{SITE}/{number}" for number in range(URLS_MAX)]
     assert (await stage.post("/seeds", {"urls": urls})).body["accepted"] == URLS_MAX
     assert sum(len(seeds.references) for seeds in stage.sent()) == URLS_MAX
@@ -66,28 +62,24 @@ async def test_request_of_10000_urls_is_accepted_and_more_refused() -> None:
     assert stage.world.sent == []
 
 
-async def test_one_bad_url_refuses_request_and_is_named() -> None:
-    stage = Stage()
+async def test_one_bad_url_refuses_request_and_is_named(stage: Stage) -> None:
     urls = [f"{SITE}/a", "nonsense", "file:///etc/passwd", "https://me:secret@"]
     reply = await stage.post("/seeds", {"urls": urls})
     assert (reply.status, reply.paths) == (400, ["urls[1]", "urls[2]", "urls[3]"])
     assert "secret" not in str(reply.body)
-    assert stage.world.sent == []
-    assert stage.world.crawls == {}
+    assert (stage.world.sent, stage.world.crawls) == ([], {})
 
 
 @pytest.mark.parametrize("url", INNER)
-async def test_inner_addresses_are_refused(url: str) -> None:
+async def test_inner_addresses_are_refused(stage: Stage, url: str) -> None:
     """The API refuses every spelling of an address that must not be dialled (case 56)."""
-    stage = Stage()
     stage.world.files["seeds/x"] = f"{SITE}\n{url}\n".encode()
     bodies: tuple[Any, ...] = ({"url": url}, {"urls": [SITE, url]}, {"s3": "seeds/x"})
     for body in bodies:
         assert (await stage.post("/seeds", body)).status == 400
     for body in ({"seeds": [url]}, {"seeds": [SITE], "sitemaps": [url]}):
         assert (await stage.post("/crawls", body)).status == 400
-    assert stage.world.sent == []
-    assert stage.world.crawls == {}
+    assert (stage.world.sent, stage.world.crawls) == ([], {})
 
 
 async def test_inner_addresses_are_accepted_on_local_stack() -> None:
@@ -100,19 +92,14 @@ async def test_inner_addresses_are_accepted_on_local_stack() -> None:
 
 
 @pytest.mark.parametrize("state", [State.STOPPING, State.FINISHED])
-async def test_seeds_for_ended_crawl_are_conflict(state: State) -> None:
-    stage = Stage()
+async def test_seeds_for_ended_crawl_are_conflict(stage: Stage, state: State) -> None:
     stage.begin(replace(CRAWL, state=state))
     reply = await stage.post("/seeds", {"url": SITE, "crawl": CRAWL.id})
-    assert (reply.status, reply.body["detail"]) == (
-        409,
-        f"crawl site-1 is {state}: start another",
-    )
+    assert (reply.status, reply.body["detail"]) == (409, f"crawl site-1 is {state}: start another")
     assert stage.world.sent == []
 
 
-async def test_seeds_for_unknown_crawl_are_404() -> None:
-    stage = Stage()
+async def test_seeds_for_unknown_crawl_are_404(stage: Stage) -> None:
     reply = await stage.post("/seeds", {"url": SITE, "crawl": "nobody"})
     assert (reply.status, reply.body["detail"]) == (404, "there is no crawl 'nobody'")
     assert stage.world.sent == []
@@ -126,8 +113,7 @@ async def test_throttled_queue_is_503() -> None:
 # --- files --------------------------------------------------------------------------------------
 
 
-async def test_seed_file_skips_comments_and_empty_lines() -> None:
-    stage = Stage()
+async def test_seed_file_skips_comments_and_empty_lines(stage: Stage) -> None:
     lines = [f"{SITE}/{number}" for number in range(URLS_MAX + 1)]
     stage.world.files["seeds/many.txt"] = "\n".join(["# mine", "", *lines]).encode()
     reply = await stage.post("/seeds", {"s3": "seeds/many.txt"})
@@ -149,9 +135,8 @@ async def test_seed_file_skips_comments_and_empty_lines() -> None:
     ],
 )
 async def test_seed_file_is_refused_completely_if_invalid_or_large(
-    content: bytes | None, status: int, detail: str
+    stage: Stage, content: bytes | None, status: int, detail: str
 ) -> None:
-    stage = Stage()
     if content is not None:
         stage.world.files["seeds/x"] = content
     reply = await stage.post("/seeds", {"s3": "seeds/x"})
@@ -163,8 +148,7 @@ async def test_seed_file_is_refused_completely_if_invalid_or_large(
 @pytest.mark.parametrize(
     "key", ["exports/x", "seeds/", "seeds/../exports/x", "/seeds/x", "s3://b/seeds/x", "seeds/a b"]
 )
-async def test_seed_file_outside_seeds_folder_is_refused(key: str) -> None:
-    stage = Stage()
+async def test_seed_file_outside_seeds_folder_is_refused(stage: Stage, key: str) -> None:
     stage.world.files["exports/x"] = SITE.encode()
     assert (await stage.post("/seeds", {"s3": key})).status == 400
     assert stage.world.sent == []

@@ -93,9 +93,7 @@ def test_worker_handler_names_failed_messages(
     assert response == {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
 
 
-def test_worker_handler_passes_queue_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_worker_handler_passes_queue_name(monkeypatch: pytest.MonkeyPatch) -> None:
     container = installed(monkeypatch, worker, FakeContainer())
     taken = record(0) | {"eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:Orbweaver-seeds"}
     worker.handler({"Records": [taken]}, Context())
@@ -103,28 +101,21 @@ def test_worker_handler_passes_queue_name(
     assert delivery.queue == "Orbweaver-seeds"
 
 
-def test_exporter_handler_passes_event_and_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    container = installed(monkeypatch, exporter, FakeContainer())
-    assert exporter.handler({"day": "2026-11-21"}, Context()) == {"days": ["2026-11-21"]}
-    assert container.calls == [({"day": "2026-11-21"}, "request", 60_000)]
-
-
-def test_api_handler_passes_request_and_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    container = installed(monkeypatch, api, FakeContainer())
-    assert api.handler({"httpMethod": "POST"}, Context()) == {"statusCode": 202}
-    assert container.calls == [({"httpMethod": "POST"},)]
-
-
-def test_starter_handler_passes_event_and_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    container = installed(monkeypatch, starter, FakeContainer())
-    assert starter.handler({"due": "now"}, Context()) == {"crawl": "c"}
-    assert container.calls == [({"due": "now"},)]
-
-
-def test_notifier_handler_passes_event_and_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    container = installed(monkeypatch, notifier, FakeContainer())
-    assert notifier.handler({"detail": {}}, Context()) == {"webhook": "delivered"}
-    assert container.calls == [({"detail": {}},)]
+@pytest.mark.parametrize(
+    ("module", "event", "more", "response"),
+    [
+        (exporter, {"day": "2026-11-21"}, ("request", 60_000), {"days": ["2026-11-21"]}),
+        (api, {"httpMethod": "POST"}, (), {"statusCode": 202}),
+        (starter, {"due": "now"}, (), {"crawl": "c"}),
+        (notifier, {"detail": {}}, (), {"webhook": "delivered"}),
+    ],
+)
+def test_handler_passes_event_and_result(
+    monkeypatch: pytest.MonkeyPatch, module: Any, event: Any, more: Any, response: Any
+) -> None:
+    container = installed(monkeypatch, module, FakeContainer())
+    assert module.handler(event, Context()) == response
+    assert container.calls == [(event, *more)]
 
 
 @pytest.mark.parametrize("failed", [(), ("m1",)])
