@@ -27,7 +27,7 @@ STEP, FRESH = 25, 20
 # Seeds beyond the fixed ones that once revealed a product fault.
 BROKE_ONCE = (
     *(586, 3021, 4907, 70458, 104121, 106299, 107844, 112972, 136403, 208084),
-    *(9002701, 9003707, 10011776, 20005356, 24103444),
+    *(9002701, 9003707, 10011776, 20005356, 24103444, 30001132),
 )
 FAULTS = {
     *("throttle", "transaction conflict", "partial batch", "unknown outcome", "kill", "freeze"),

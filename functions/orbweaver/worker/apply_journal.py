@@ -16,7 +16,14 @@ from orbweaver.budget.prices import CLAIM
 from orbweaver.frontier import late_links
 from orbweaver.frontier.admission import admit_target
 from orbweaver.frontier.backlog import with_place
-from orbweaver.frontier.claims import AlreadyCommitted, Claimer, Closed, Committed, OverBudget
+from orbweaver.frontier.claims import (
+    AlreadyCommitted,
+    Claimer,
+    Closed,
+    Committed,
+    OverBudget,
+    Recalled,
+)
 from orbweaver.frontier.erase_rule import erase_rule
 from orbweaver.frontier.journal import (
     Journal,
@@ -46,7 +53,7 @@ if TYPE_CHECKING:
     from orbweaver.worker.rounds import Round
 
 _log = logging.getLogger(__name__)
-SEAL_TRIES = 3
+SEAL_TRIES, NOTE_TRIES = 3, 3
 # Maximum reads of a host's waiting packs per message of a finished crawl. The next message of that
 # host continues.
 GIVEN_UP_READS = 4
@@ -149,12 +156,15 @@ class JournalApplier:
         journal: Journal,
         ledger: Ledger,
         backlog_place: PackPlace = NOWHERE,
+        round_: Round | None = None,
     ) -> None:
         """Repeat the steps after a commit that an earlier delivery may not have finished."""
         if ledger.surplus:
             claimer = claimer_of(crawl, pack_id, journal.at_ms)
             urls = [target.url for target in surplus_of(journal, ledger)]
             await self._frontier.release(claimer, urls)
+        if round_ is not None and not await round_.is_sent(pack_id):
+            return
         if ledger.sent:
             await self.succession.start_next(crawl, pack_id, backlog_place)
             return
@@ -424,13 +434,20 @@ class JournalApplier:
             past = outbox_past(pack_id, crawl.id, journal)
             await self._queue.send_seeds(past, express=crawl.express)
         sent = outgoing or waiting or journal.past or backlog_place.place
-        if sent or ledger.surplus or journal.unasked:
-            # This is the last step, so that a delayed copy of this pack does not send everything
-            # again. A concurrent delivery of the pack may have acquired a lease and then died. The
-            # next delivery finds its lease and sends the leased pack.
-            leases = ledger.leases + acquired
-            if not await self._packs.note_sent(pack_id, leases):
-                raise Transient(f"another delivery of {pack_id} has acquired a lease")
+        if not (sent or ledger.surplus or journal.unasked):
+            return
+        # This is the last step, so that a delayed copy of this pack does not send everything again.
+        for _ in range(NOTE_TRIES):
+            if await self._packs.note_sent(pack_id, ledger.leases + acquired):
+                return
+            # A concurrent delivery of the pack has acquired a lease. It may have died before it
+            # sent the leased pack.
+            known = (await self._packs.recall([pack_id])).get(pack_id, Recalled())
+            if known.ledger is None:
+                return
+            ledger = known.ledger
+            acquired = await self.succession.send(crawl, ledger, outgoing, backlog_place, round_)
+        raise Transient(f"other deliveries of {pack_id} have acquired leases {NOTE_TRIES} times")
 
 
 # Maximum number of remembered examples. If it is exceeded, all are forgotten. Storing an example

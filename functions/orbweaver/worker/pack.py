@@ -205,7 +205,7 @@ class PackProcessor:
             failures += message.failures
         match stage_of(crawl, known):
             case FinishedPack():
-                return await self._finish_done(crawl, message, known)
+                return await self._finish_done(crawl, message, known, round_)
             case _ if failures + 1 >= self._settings.worker.receive_max:
                 return await self._give_up(crawl, message, f"failed {failures} times")
             case JournaledPack(journal=journal):
@@ -273,7 +273,7 @@ class PackProcessor:
         if journal.at_ms != own_at_ms:
             known = (await self._packs.recall([message.id])).get(message.id, Recalled())
             if known.ledger is not None:
-                return await self._finish_done(crawl, message, known)
+                return await self._finish_done(crawl, message, known, round_)
         return await self._apply(crawl, message, journal, round_)
 
     async def _store_journal(
@@ -291,7 +291,7 @@ class PackProcessor:
             return await writes(result, visited.at_ms, visited.reservations)
 
     async def _finish_done(
-        self, crawl: Crawl, message: Pack | SeedsMessage, known: Recalled
+        self, crawl: Crawl, message: Pack | SeedsMessage, known: Recalled, round_: Round
     ) -> Done:
         """Finish a message that is committed, or that arrived after its crawl's end."""
         if known.ledger is None:
@@ -306,8 +306,8 @@ class PackProcessor:
         if known.journal is None:
             # The journal has expired, so nothing can be sent again.
             return Done()
-        backlog_place = place_of_message(message)
-        await self._applier.resend(crawl, message.id, known.journal, known.ledger, backlog_place)
+        place = place_of_message(message)
+        await self._applier.resend(crawl, message.id, known.journal, known.ledger, place, round_)
         more = has_successors(known.journal, known.ledger, ordered=is_ordered(crawl))
         # The sender of a late pack (deferred links) relies on this pack to check for the end again.
         return Done(check=crawl.id if message.late or not more else None)

@@ -12,8 +12,11 @@ from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import Transient
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
+from orbweaver.model.settings import Settings
 from orbweaver.model.target import Target
 from orbweaver.worker.apply_journal import claimer_of
+from orbweaver.worker.rounds import Round
+from orbweaver.worker.shutdown import ShutdownSignal
 from tests.memory import Claim, Moment
 from tests.memory.world import Gate, ShardItem
 from tests.unit.stage import (
@@ -25,6 +28,7 @@ from tests.unit.stage import (
     fail_on,
     kill_at,
     noting,
+    pack_of,
     survives,
     urls_of,
 )
@@ -112,12 +116,31 @@ async def test_pack_is_sent_again_if_another_delivery_acquired_lease() -> None:
             stage.world.ledgers[ROOT] = replace(ledger, leases=1)
 
     stage = stage_of(gate=gate)
-    with pytest.raises(Transient, match="has acquired a lease"):
-        await stage.applier.apply(CRAWL, ROOT, JOURNAL)
-    stage.world.sent.clear()
-    await stage.applier.resend(CRAWL, ROOT, JOURNAL, stage.world.ledgers[ROOT])
-    assert urls_of(stage.sent()) == URLS | {LATER.target.url}
+    await stage.applier.apply(CRAWL, ROOT, JOURNAL)
+    assert [mail.delay_s for mail in stage.world.sent] == [0, 30] * 2
     assert stage.world.ledgers[ROOT].sent
+
+
+async def test_early_pack_sends_nothing_if_its_message_was_not_sent() -> None:
+    """Another worker committed it. If this worker died, no message would repeat the sending."""
+    stage = stage_of()
+    ledger = await stage.applier.apply(CRAWL, ROOT, JOURNAL)
+    assert ledger is not None
+    stage.world.sent.clear()
+    round_ = Round(
+        clock=stage.clock,
+        settings=Settings(),
+        deadline_ms=NOW_MS + 900_000,
+        ending=ShutdownSignal(),
+    )
+
+    async def nothing(_pack: object = None) -> None: ...
+
+    await round_.run(nothing(), nothing)
+    round_.take_on(pack_of(f"{SITE}/", pack=ROOT), after="earlier")
+    round_.ended("earlier")
+    await stage.applier.resend(CRAWL, ROOT, JOURNAL, ledger, round_=round_)
+    assert stage.world.sent == []
 
 
 async def test_urls_claimed_by_other_packs_are_not_sent() -> None:
