@@ -1,15 +1,21 @@
-"""Request validation that all API operations share (case 79)."""
+"""Request validation that all API operations share (case 79), and cursors of listings."""
 
 from __future__ import annotations
 
 import base64
 import json
+import string
+from contextlib import suppress
 from typing import Any
 
 import jsonschema_rs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from orbweaver.api import requests
 from orbweaver.api.app import BODY_BYTES_MAX
+from orbweaver.api.requests import CURSOR_CHARS_MAX, CursorError
 from orbweaver.api.routes import OPERATIONS, document
 from orbweaver.model.errors import Permanent
 from tests.unit.api.stage import CRAWL, JSON, SITE, Stage
@@ -184,7 +190,7 @@ async def test_permanent_error_fails_the_function() -> None:
         await Stage(gate=denied).get("/crawls")
 
 
-# --- the document -------------------------------------------------------------------------------
+# --- the document ------------------------------------------------------------------------------
 
 
 async def test_openapi_json_returns_document() -> None:
@@ -224,3 +230,84 @@ def test_document_has_valid_references_and_schemas(*, signed: bool) -> None:
         jsonschema_rs.meta.validate(
             {**schema, "$schema": "https://json-schema.org/draft/2020-12/schema"}
         )
+
+
+# --- cursors --------------------------------------------------------------------------------------
+
+LISTING = ("pages", "site-1", "failed")
+PLACE = ("2026-11-21", 3, "site-1#00ff")
+ALPHABET = string.ascii_letters + string.digits + "-_"
+
+
+def test_cursor_is_read_back_and_fits_into_url() -> None:
+    text = requests.encode_cursor(LISTING, PLACE)
+    assert requests.decode_cursor(LISTING, text, PLACE) == PLACE
+    assert requests.decode_cursor(LISTING, None, PLACE) == PLACE
+    assert set(text) <= set(ALPHABET)
+
+
+@pytest.mark.parametrize(
+    "listing", [("pages", "site-2", "failed"), ("pages", "site-1", ""), ("pages",), ()]
+)
+def test_cursor_of_other_listing_is_refused(listing: tuple[str, ...]) -> None:
+    with pytest.raises(CursorError):
+        requests.decode_cursor(listing, requests.encode_cursor(LISTING, PLACE), PLACE)
+
+
+@pytest.mark.parametrize("text", ["", "A", "AAAA", "=", "é", "a b", "A" * (CURSOR_CHARS_MAX + 1)])
+def test_made_up_cursor_is_refused(text: str) -> None:
+    with pytest.raises(CursorError):
+        requests.decode_cursor(LISTING, text, PLACE)
+
+
+@given(place=st.integers(0, 10_000), sign=st.sampled_from(ALPHABET))
+def test_changed_cursor_is_refused(place: int, sign: str) -> None:
+    """Unused bits of the base64 text are checked too."""
+    text = requests.encode_cursor(LISTING, PLACE)
+    place %= len(text)
+    changed = text[:place] + sign + text[place + 1 :]
+    if changed != text:
+        with pytest.raises(CursorError):
+            requests.decode_cursor(LISTING, changed, PLACE)
+
+
+@given(text=st.text(max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with pytest.raises(CursorError):
+        requests.decode_cursor(LISTING, text, PLACE)
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=8,
+)
+
+
+def forged(body: bytes) -> str:
+    """Make a cursor with a valid checksum, as a reader of the source code can."""
+    raw = requests._sum(LISTING, body) + body
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+@given(
+    body=st.binary(max_size=60)
+    | ANY_JSON.map(lambda value: json.dumps(value).encode())
+    | ANY_JSON.map(lambda value: json.dumps(value, separators=(",", ":")).encode())
+    | st.text(max_size=20).map(lambda text: json.dumps([text], separators=(",", ":")).encode())
+    | st.sampled_from([b"[" * 700, b"5", b"{}", b"[NaN]", b"[1e999]", b"[" + b"9" * 600 + b"]"])
+)
+def test_forged_cursor_is_refused_unless_its_types_fit(body: bytes) -> None:
+    """A valid checksum is not enough: each part must be an ASCII text or a whole number."""
+    for first in ((), ("",), (0,), (0, ""), PLACE):
+        with suppress(CursorError):
+            place = requests.decode_cursor(LISTING, forged(body), first)
+            assert list(map(type, place)) == list(map(type, first))
+            assert all(part.isascii() for part in place if isinstance(part, str))
+            assert json.loads(body) == list(place)
+
+
+@given(raw=st.binary(max_size=80))
+def test_any_bytes_without_checksum_are_refused(raw: bytes) -> None:
+    with pytest.raises(CursorError):
+        requests.decode_cursor(LISTING, base64.urlsafe_b64encode(raw).decode(), PLACE)
