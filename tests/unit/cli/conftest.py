@@ -1,4 +1,4 @@
-"""Fixture of a folder with an export for query tests."""
+"""Fixtures: a stage for commands, and one in a folder with an export."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from orbweaver.cli.main import run
 from tests.unit.cli.exports import CRAWL, USUAL, made, put
 from tests.unit.cli.fakes import Machine, Stage
 
@@ -16,13 +15,7 @@ USAGE = 2
 
 
 class Desk(Stage):
-    """A stage that splits a command line as a shell does."""
-
-    def run(self, line: str) -> int:
-        for stream in (self.out, self.err):
-            stream.seek(0)
-            stream.truncate()
-        return run(shlex.split(line), self.surroundings)
+    """A stage for queries."""
 
     def rows(self, sql: str, options: str = "") -> list[dict[str, Any]]:
         assert self.run(f"query {shlex.quote(sql)} --format json {options}") == 0, self.noted
@@ -32,6 +25,11 @@ class Desk(Stage):
         assert self.run(f"query {shlex.quote(sql)} {options}") == USAGE
         assert not self.said
         return self.noted
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(folder=tmp_path)
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def made(
     with TemporaryDirectory() as folder:
         for table, lines in rows:
             for name in names:
-                writer, cells = formats.writer(name, table, _path(folder)), cells_of(table)
+                writer, cells = formats.writer(name, table, Path(folder)), cells_of(table)
                 for line in lines:
                     writer.add(cells({**line, "crawl": crawl}))
                 part = writer.close()
@@ -115,9 +115,3 @@ def put(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def put_into(world: World, files: Mapping[str, bytes]) -> None:
     world.files.update({f"{PREFIX}{path}": body for path, body in files.items()})
-
-
-def _path(folder: str) -> Path:
-    from pathlib import Path
-
-    return Path(folder)

@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 import io
 import json
+import shlex
 import signal
 import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from random import Random
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_runner import store_settings
@@ -29,25 +29,9 @@ from orbweaver.model.http_exchange import Failure, Response, Trust
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord, page_key
 from orbweaver.model.settings import STORE
-from tests.memory import (
-    ManualClock,
-    MemoryBacklog,
-    MemoryCrawls,
-    MemoryDeadLetters,
-    MemoryDeliveries,
-    MemoryEvents,
-    MemoryFiles,
-    MemoryFrontier,
-    MemoryHosts,
-    MemoryPacks,
-    MemoryPages,
-    MemoryQueue,
-    MemorySchedules,
-    MemoryTraces,
-    Moment,
-    World,
-)
+from tests.memory import ManualClock, Moment, World
 from tests.memory.world import ShardItem
+from tests.unit.memory_ports import memory_ports
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -275,13 +259,13 @@ class Stage:
         self.clock = PlayClock(self)
 
     def run(self, line: str) -> int:
-        words = line.split()
+        """Run a command line, which is split as a shell does."""
+        words = shlex.split(line)
         if words[0] == "crawl" and not {"--store", "--target", "--port"} & {*words}:
             words += ["--target", "local"]
-        self.out.seek(0)
-        self.out.truncate()
-        self.err.seek(0)
-        self.err.truncate()
+        for stream in (self.out, self.err):
+            stream.seek(0)
+            stream.truncate()
         return run(words, self.surroundings)
 
     def output(self, line: str, code: int = 0) -> str:
@@ -345,12 +329,15 @@ class Stage:
     async def reach(self, url: str, trust: Trust) -> Failure | None:
         return self.unreached.get(url)
 
+    def ports(self, settings: Settings | None = None) -> Ports:
+        return memory_ports(self.world, self.clock, self.gate, settings)
+
     @contextlib.asynccontextmanager
     async def connect(
         self, settings: Settings, environment: Mapping[str, str]
     ) -> AsyncIterator[Ports]:
         self.connected.append((settings, environment))
-        yield cast("Ports", Everything(self, settings))
+        yield self.ports(settings)
 
     @contextlib.asynccontextmanager
     async def web(self) -> AsyncIterator[Fetcher]:
@@ -431,27 +418,3 @@ class PlayClock(ManualClock):
             signal.raise_signal(signal.SIGINT)
             await asyncio.sleep(0)
         self._stage.step()
-
-
-class Everything:
-    """All ports over the memory of a stage."""
-
-    def __init__(self, stage: Stage, settings: Settings) -> None:
-        world, gate = stage.world, stage.gate
-        self.queue = MemoryQueue(world, gate)
-        self.dead_letters = MemoryDeadLetters(world, gate, clock=stage.clock)
-        self.packs = MemoryPacks(world, gate)
-        self.backlog = MemoryBacklog(world, gate)
-        self.crawls = MemoryCrawls(world, gate)
-        self.frontier = MemoryFrontier(world, gate)
-        self.hosts = MemoryHosts(world, gate)
-        self.pages = MemoryPages(world, gate, shards=settings.worker.pages_shards)
-        self.files = MemoryFiles(world, gate)
-        self.events = MemoryEvents(world, gate)
-        self.schedules = MemorySchedules(world, gate)
-        self.traces = MemoryTraces(world, gate)
-        self.catalogue = None
-        self.deliveries = MemoryDeliveries(world, gate)
-        self.clock = stage.clock
-        self.random = Random(1)
-        self.settings = settings

@@ -100,13 +100,7 @@ def test_retry_names_run_and_repeated_retry_same_run(failed: Stage) -> None:
         assert failed.output(f"retry {which}") == f"{RETRY}\n"
         assert f"2 URLs of {ID} in 1 run: orbweaver status {RETRY} --watch" in failed.noted
     (told,) = failed.run_json(f"retry {ID} --json --reason dns --host example.com")
-    assert told == {
-        "type": "started",
-        "crawl": RETRY,
-        "name": "shop",
-        "retry_of": ID,
-        "urls": 2,
-    }
+    assert told == {"type": "started", "crawl": RETRY, "name": "shop", "retry_of": ID, "urls": 2}
 
 
 @pytest.mark.parametrize("json", ["", " --json"])

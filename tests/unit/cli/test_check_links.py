@@ -15,6 +15,7 @@ from orbweaver.cli.exit_codes import FAILED, OK
 from orbweaver.model.outcome import Reason
 from orbweaver.model.page_record import PageRecord
 from orbweaver.parsing.link_rows import ROWS_MAX
+from tests.contract import samples
 from tests.unit.cli.conftest import USAGE
 
 if TYPE_CHECKING:
@@ -131,8 +132,7 @@ def test_links_of_folder_are_found_on_disk(desk: Desk, site: Path) -> None:
 
 def test_relative_link_leads_out_of_folder(desk: Desk, site: Path) -> None:
     (site / "index.html").write_text("<a href=../outside.html>x</a>\n<a href=../none.html>x</a>")
-    report = checked(desk, f"{site}/index.html")
-    assert faults(report) == {("site/index.html", 2): "no such file"}
+    assert faults(checked(desk, f"{site}/index.html")) == {("site/index.html", 2): "no such file"}
 
 
 def test_single_file_without_broken_links_is_fine(desk: Desk, site: Path) -> None:
@@ -156,8 +156,7 @@ def test_markdown_links_are_checked_with_headings_as_anchors(desk: Desk, tmp_pat
 
 
 def test_excluded_links_and_fragments_are_omitted(desk: Desk, site: Path) -> None:
-    report = checked(desk, f"{site}/guide/page.html --exclude . --no-external", OK)
-    assert report["outcomes"] == {}
+    assert checked(desk, f"{site}/guide/page.html --exclude . --no-external", OK)["outcomes"] == {}
 
 
 def test_links_beyond_limit_of_page_are_counted(desk: Desk, tmp_path: Path) -> None:
@@ -186,21 +185,10 @@ def test_heading_has_anchors_of_github_and_python_markdown(heading: str, anchors
 
 
 def record(
-    reason: Reason,
-    status: int | None = None,
-    url: str = "https://a.example/",
-    error: str | None = None,
+    reason: Reason, status: int | None = None, url: str = "https://a.example/", **more: Any
 ) -> PageRecord:
-    return PageRecord(
-        crawl="c",
-        url=url,
-        fetched_at=0,
-        depth=0,
-        outcome=reason.outcome,
-        reason=reason,
-        status=status,
-        error=error,
-    )
+    ended = {"outcome": reason.outcome, "reason": reason, "status": status}
+    return samples.record(0, url=url, **ended, **more)
 
 
 @pytest.mark.parametrize(

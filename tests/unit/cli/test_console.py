@@ -72,8 +72,7 @@ async def test_alarms_of_stack_are_listed_by_its_name(
     machine = Machine(up_already=True, raised=raised)
     stage = Stage(folder=tmp_path, machine=machine)
     async with chosen(parse(["console", "--target", "local"]), stage.surroundings()) as session:
-        where = session.place
-        assert await where.alarms() == shown
+        assert await session.place.alarms() == shown
         assert "alarms Orbweaver" in machine.asked
 
 
@@ -118,8 +117,7 @@ async def test_start_prints_address_source_and_how_to_stop(stage: Stage) -> None
         noted = await served(stage, "console --no-open --listen 127.0.0.1:0", found.append)
         assert ".orbweaver" in noted
         assert "press Ctrl-C to stop" in noted
-    tokens = {urlsplit(url).fragment for url in found}
-    assert len(tokens) == 2
+    assert len({urlsplit(url).fragment for url in found}) == 2
     assert all(url.startswith("http://127.0.0.1:") for url in found)
 
 
@@ -140,6 +138,5 @@ async def test_browser_is_opened_by_private_file(
         assert url in file.read_text()
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
-    noted = await served(stage, "console --listen 127.0.0.1:0", check)
-    assert "no browser found" in noted
+    assert "no browser found" in await served(stage, "console --listen 127.0.0.1:0", check)
     assert not opened[0].exists()

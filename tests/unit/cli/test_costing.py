@@ -111,17 +111,50 @@ def test_price_per_page_is_hidden_until_each_host_has_one() -> None:
 # --- before the crawl -----------------------------------------------------------------------------
 
 
-def test_estimate_of_definition_shows_units_and_assumptions(stage: Stage) -> None:
-    (stage.folder / "crawl.toml").write_text(
-        'seeds = ["https://a.example/", "https://b.example/"]\n'
-        "[limits]\npages = 50000\nduration = '1h'\ndollars = 0.01\n"
-    )
-    assert "50,000 pages on 2 hosts" in stage.output("estimate")
-    assert "a delay of 1 s" in stage.said
-    assert "GB-seconds" in stage.said
-    assert "it takes at least 7 h, due to the delay per host" in stage.said
-    assert "that exceeds its time limit (1 hour)" in stage.said
-    assert "that exceeds its cost limit ($0.010)" in stage.said
+ONE_SEED = 'seeds = ["https://a.example/"]\n'
+LIMITED = (
+    'seeds = ["https://a.example/", "https://b.example/"]\n'
+    "[limits]\npages = 50000\nduration = '1h'\ndollars = 0.01\n"
+)
+CONTEXT = '{"context": {"worker_concurrency_max": "5", "worker_memory_mb": 2048}}'
+MANY = "--hosts 100 --pages 100000"
+
+
+@pytest.mark.parametrize(
+    ("definition", "context", "options", "texts"),
+    [
+        (LIMITED, "", "", ("50,000 pages on 2 hosts", "a delay of 1 s", "GB-seconds")),
+        (LIMITED, "", "", ("it takes at least 7 h, due to the delay per host",)),
+        (LIMITED, "", "", ("exceeds its time limit (1 hour)", "exceeds its cost limit ($0.010)")),
+        (ONE_SEED, "", "--hosts 5", ("10,000 pages on 5 hosts",)),
+        (ONE_SEED, "", MANY, ("50 workers at once (--workers), up to 40 messages each",)),
+        (
+            ONE_SEED,
+            CONTEXT,
+            MANY,
+            ("5 workers at once (--workers), up to 40 messages each", "2,048 MB"),
+        ),
+        (
+            *(ONE_SEED, CONTEXT, f"{MANY} --workers 1 --batch-size 20 --memory 512"),
+            ("1 worker at once (--workers), up to 20 messages each", "512 MB"),
+        ),
+        (
+            *(ONE_SEED, '{"context": {"worker_memory_mb": 500}}', "--deployed"),
+            ("7 workers at once (--workers), up to 40 messages each", "500 MB"),
+        ),
+        # A context that cannot be read has no effect.
+        (ONE_SEED, "[]", "", ("40 messages each",)),
+        (ONE_SEED, '{"context": {"worker_memory_mb": "many"}}', "", ("40 messages each",)),
+    ],
+)
+def test_estimate_uses_options_then_context_of_stack(
+    stage: Stage, definition: str, context: str, options: str, texts: tuple[str, ...]
+) -> None:
+    (stage.folder / "crawl.toml").write_text(definition)
+    (stage.folder / "cdk.json").write_text(context)
+    stage.machine.deployed_with = {"worker_concurrency_max": "7", "alarm_email": "me@example.org"}
+    stage.shows(f"estimate {options}", *texts)
+    assert definition == LIMITED or "it ends before" not in stage.said
 
 
 def test_estimate_as_json_uses_options_about_site(stage: Stage) -> None:
@@ -137,42 +170,7 @@ def test_estimate_as_json_uses_options_about_site(stage: Stage) -> None:
         assert word in said
 
 
-def test_estimate_without_limit_assumes_page_count(stage: Stage) -> None:
-    (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
-    assert "10,000 pages on 5 hosts" in stage.output("estimate --hosts 5")
-    assert "it ends before" not in stage.said
-
-
-def test_estimate_of_stack_uses_options_then_context(stage: Stage) -> None:
-    (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
-    line = "estimate --hosts 100 --pages 100000"
-    assert "50 workers at once (--workers), up to 40 messages each" in stage.output(line)
-    keys = '"worker_concurrency_max": "5", "worker_memory_mb": 2048'
-    (stage.folder / "cdk.json").write_text(f'{{"context": {{{keys}}}}}')
-    stage.shows(line, "5 workers at once (--workers), up to 40 messages each", "2,048 MB")
-    assert stage.run(f"{line} --workers 1 --batch-size 20 --memory 512") == 0
-    assert "1 worker at once (--workers), up to 20 messages each" in stage.said
-    assert "512 MB" in stage.said
-
-
-def test_estimate_deployed_stack_reads_its_context(stage: Stage) -> None:
-    (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
-    (stage.folder / "cdk.json").write_text('{"context": {"worker_memory_mb": 500}}')
-    stage.machine.up_already = True
-    stage.machine.deployed_with = {"worker_concurrency_max": "7", "alarm_email": "me@example.org"}
-    assert stage.run("estimate --deployed") == 0
-    assert "7 workers at once (--workers), up to 40 messages each" in stage.said
-    assert "500 MB" in stage.said
-
-
 def test_estimate_defaults_equal_defaults_of_deployment() -> None:
     usual = Config()
     for key, value in STACK.items():
         assert getattr(usual, key) == value
-
-
-@pytest.mark.parametrize("written", ["", "[]", '{"context": {"worker_memory_mb": "many"}}'])
-def test_estimate_with_unreadable_context_uses_defaults(stage: Stage, written: str) -> None:
-    (stage.folder / "crawl.toml").write_text('seeds = ["https://a.example/"]\n')
-    (stage.folder / "cdk.json").write_text(written)
-    assert "40 messages each" in stage.output("estimate")

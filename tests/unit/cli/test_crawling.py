@@ -18,7 +18,6 @@ from orbweaver.adapters.local import folder as adapter
 from orbweaver.exporting import file_store
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import State, Stop
-from orbweaver.model.crawl_settings import Scope
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure
 from orbweaver.model.outcome import Outcome, Reason
@@ -26,11 +25,6 @@ from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Closing, Row, Stage
 
 RUN = "example.com-20261121-090000"
 BROKEN = Row("/broken", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, bytes=None)
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(folder=tmp_path)
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
@@ -74,16 +68,6 @@ def test_parquet_folder_is_read_as_one_partitioned_table(stage: Stage, table: st
         assert duckdb.connect().execute(read).fetchall() == [(RUN,)]
 
 
-def test_options_about_urls_reach_crawl(stage: Stage) -> None:
-    options = "--scope domain --strip-parameter ref --strip-parameter=my_* --keep-parameters"
-    assert stage.run(f"crawl {SITE}?utm_id=1&ref=2 {options}") == 0
-    crawl = stage.world.crawls[RUN]
-    assert (crawl.scope, crawl.tracking) == (Scope.DOMAIN, ("my_*", "ref"))
-    assert crawl.seeds == (f"{SITE}/?utm_id=1",)
-    assert stage.run(f"crawl {SITE} --strip-parameter a=b") == 2
-    assert "--strip-parameter: 'a=b' is not a parameter's name" in stage.noted
-
-
 def test_crawl_uses_running_emulator_and_leaves_it(stage: Stage) -> None:
     stage.machine.up_already = True
     assert stage.run(f"crawl {SITE}") == 0
@@ -108,8 +92,6 @@ def test_folder_with_files_of_another_crawl_is_refused(stage: Stage) -> None:
     stage.machine.asked.clear()
     assert stage.run(f"crawl {SITE} --out data --name other") == 2
     assert f"data holds files of the crawl {RUN} already: give another folder" in stage.noted
-    (stage.folder / "file").write_text("")
-    assert "file is a file: give a folder" in stage.errors(f"crawl {SITE} --out file")
     (manifest,) = (stage.folder / "data" / "manifests").rglob("*.json")
     manifest.write_text("not ours")
     assert stage.run(f"crawl {SITE} --out data --name other --window 0s") == 0
@@ -131,12 +113,6 @@ def test_folder_without_write_permission_starts_nothing(
     assert stage.machine.asked == []
     assert [each.name for each in stage.folder.iterdir()] == ["sealed"]
     assert list((stage.folder / "sealed").iterdir()) == []
-
-
-def test_folder_below_a_file_starts_nothing(stage: Stage) -> None:
-    (stage.folder / "file").write_text("")
-    assert "Not a directory: give another folder" in stage.errors(f"crawl {SITE} --out file/data")
-    assert stage.machine.asked == []
 
 
 @pytest.mark.parametrize("where", ["out", "temporary"])
@@ -169,6 +145,14 @@ def test_full_disk_is_reported_with_command_to_resume(
     ("options", "said"),
     [
         ("example.com", "URL: 'example.com' cannot be crawled"),
+        (f"{SITE} --include (", "--include: '(' is not a regular expression"),
+        (f"{SITE} --duration 8d", "--duration: 8d does not fit"),
+        (
+            f"{SITE} --format warc --bodies off",
+            "--format: warc needs bodies, and this crawl stores none",
+        ),
+        (f"{SITE} --out file", "file is a file: give a folder"),
+        (f"{SITE} --out file/data", "Not a directory: give another folder"),
         (f"{SITE} --name A!", "--name: 'A!' does not fit"),
         (f"{SITE} --max-pages 0", "--max-pages: 0 does not fit: give 1 to 100,000,000"),
         (f"{SITE} --concurrency 99", "--concurrency: 99 does not fit: give 1 to 64"),
@@ -180,6 +164,7 @@ def test_full_disk_is_reported_with_command_to_resume(
 def test_invalid_plan_names_option_before_emulator_starts(
     stage: Stage, options: str, said: str
 ) -> None:
+    (stage.folder / "file").write_text("")
     assert said in stage.errors(f"crawl {options}")
     assert stage.machine.asked == []
 
@@ -404,12 +389,6 @@ def test_crawl_writes_requested_formats(stage: Stage) -> None:
     assert folders == ["csv", "jsonl"]
 
 
-def test_archive_format_without_bodies_is_refused(stage: Stage) -> None:
-    assert stage.run(f"crawl {SITE} --format warc --bodies off") == 2
-    assert "--format: warc needs bodies, and this crawl stores none" in stage.noted
-    assert stage.machine.asked == []
-
-
 def test_crawl_with_custom_functions_deploys_them_first(stage: Stage) -> None:
     (stage.folder / "own.toml").write_text(OWN)
     (stage.folder / "ext.py").write_text("def books(page, url):\n    return []\n")
@@ -431,10 +410,7 @@ def test_crawl_with_custom_functions_deploys_them_first(stage: Stage) -> None:
         ("crawl --config own.toml --extractor no.py", "extractor: there is no "),
         ("check own.toml --extractor other.py", "other.py has no function books (it has films)"),
         ("crawl https://a/ --extractor other.py", "--extractor: no rule uses a function of other"),
-        (
-            "schedule put --config recurs.toml",
-            "extractor books: the stack has no custom functions",
-        ),
+        ("schedule put --config recurs.toml", "extractor books: the stack has no custom functions"),
         ("start --config own.toml", "custom functions: orbweaver deploy -c extractor=FILE"),
     ],
 )

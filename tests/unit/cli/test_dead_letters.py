@@ -48,8 +48,7 @@ def test_list_has_line_per_cause_with_count_and_example(stage: Stage) -> None:
 
 def test_list_as_json_has_object_per_cause_and_total(stage: Stage) -> None:
     first, second, result = stage.run_json("dlq list --json")
-    assert first["cause"] == "failed too often"
-    assert first["kinds"] == {"pack": 2}
+    assert (first["cause"], first["kinds"]) == ("failed too often", {"pack": 2})
     assert first["sample"] == {
         "id": "m-2",
         "crawl": "default",
@@ -117,8 +116,7 @@ def test_redrive_reports_progress_every_few_seconds(stage: Stage, option: str) -
     stage.world.buried += [buried(number) for number in range(3, 9)]
     assert stage.run(f"dlq redrive --host a.example --rate 1{option}") == 0
     if option:
-        sent = [said["sent"] for said in stage.objects() if said["type"] == "progress"]
-        assert sent == [4, 7]
+        assert [said["sent"] for said in stage.objects() if said["type"] == "progress"] == [4, 7]
     else:
         assert "4 letters sent back so far\n7 letters sent back so far" in stage.noted
 

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from orbweaver.model.http_exchange import Response
 from tests.unit.cli.fakes import SITE, Stage
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(folder=tmp_path)
-
+from tests.unit.stage import answer
 
 # --- url ----------------------------------------------------------------------------------------
 
@@ -26,11 +20,7 @@ def stage(tmp_path: Path) -> Stage:
         ("url ../c --base http://example.com/a/b", 0, "http://example.com/c\n"),
         ("url ../c", 2, "'../c': not an absolute URL: give"),
         ("url x --base ../c", 2, "'../c': not an absolute URL: give"),
-        (
-            "url http://me:secret@[/?token=x",
-            2,
-            "'http://…@[/?…': not an absolute URL: give",
-        ),
+        ("url http://me:secret@[/?token=x", 2, "'http://…@[/?…': not an absolute URL: give"),
         ("url http://x --seed example.com", 2, "URL: 'example.com' cannot be crawled"),
         ("url http://x --strip-parameter a=b", 2, "--strip-parameter: 'a=b' is not a parameter's"),
     ],
@@ -120,10 +110,7 @@ def test_url_names_rules_of_definition(stage: Stage) -> None:
         ),
         ("https://x/a/b/a/b/a/b", {"refusal": "repetition"}),
         (f"https://x/?{'a&' * 30}", {"refusal": "query"}),
-        (
-            "http://x/",
-            {"never_asked": None, "rule": "same URL as the page or seed"},
-        ),
+        ("http://x/", {"never_asked": None, "rule": "same URL as the page or seed"}),
         ("http://10.0.0.1/", {"never_asked": "10.0.0.1 is private"}),
         ("http://[::1]:8080/ --seed http://x/", {"never_asked": "::1 is loopback"}),
         (
@@ -134,10 +121,7 @@ def test_url_names_rules_of_definition(stage: Stage) -> None:
                 " ::1 is loopback",
             },
         ),
-        (
-            "http://x:6379/",
-            {"never_asked": "port 6379 is not one of 80, 443, 8000, 8080, 8443"},
-        ),
+        ("http://x:6379/", {"never_asked": "port 6379 is not one of 80, 443, 8000, 8080, 8443"}),
     ],
 )
 def test_url_names_rule_of_scope_and_changes(
@@ -178,11 +162,7 @@ def test_url_prints_canonical_form_first_then_reasons(stage: Stage) -> None:
 # --- robots -------------------------------------------------------------------------------------
 
 
-def answer(status: int, text: str = "") -> Response:
-    return Response(status=status, headers={}, body=text.encode(), latency_ms=1)
-
-
-RULES = "User-agent: *\nDisallow: /private\nCrawl-delay: 5\nSitemap: https://example.com/s.xml"
+RULES = b"User-agent: *\nDisallow: /private\nCrawl-delay: 5\nSitemap: https://example.com/s.xml"
 
 
 @pytest.mark.parametrize(
@@ -211,6 +191,8 @@ RULES = "User-agent: *\nDisallow: /private\nCrawl-delay: 5\nSitemap: https://exa
             answer(503),
             {"allowed": False, "why": "unreachable, so nothing is allowed: HTTP 503"},
         ),
+        # Status 429 does not reveal the rules, so the host refuses all URLs for now.
+        (f"{SITE}/", answer(429), {"allowed": False}),
         ("https://down.example/", answer(200), {"allowed": False}),
     ],
 )
@@ -220,12 +202,6 @@ def test_robots_prints_decision_and_line_of_crawl(
     stage.answers[f"{SITE}/robots.txt"] = robots
     body = stage.run_json(f"robots {url} --json")[0]
     assert {key: body[key] for key in expected} == expected
-
-
-def test_robots_of_busy_host_is_refusal(stage: Stage) -> None:
-    """Status 429 does not reveal the rules, so the host refuses all URLs for now."""
-    stage.answers[f"{SITE}/robots.txt"] = answer(429)
-    assert "allowed     no" in stage.output(f"robots {SITE}/")
 
 
 def test_robots_quotes_deciding_rule(stage: Stage) -> None:

@@ -1,17 +1,22 @@
-"""`init`, `check` and `--config`: definitions, and options that replace their keys."""
+"""`init`, `check` and `--config`: definitions, options that replace their keys, and items."""
 
 from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
 from orbweaver.cli.commands import init_check
+from orbweaver.cli.commands.init_check import api_words, item_rules
 from orbweaver.cli.crawl_template import STARTER
+from orbweaver.cli.live import lines
+from orbweaver.model.api_source import ApiSource
 from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.item_rules import Field, ItemRule, ValueKind, ValueSource
 from tests.unit.cli.fakes import SITE, Stage
+from tests.unit.cli.views import CRAWL, view_of
 
 RUN = "example.com-20261121-090000"
 WHOLE = f"""
@@ -55,11 +60,6 @@ match = "/b"
 follow = true
 record = true
 """
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -150,12 +150,6 @@ def test_check_of_full_definition_shows_changes_and_no_secret(stage: Stage) -> N
 def test_check_shows_five_seeds_and_counts_the_rest(stage: Stage, seeds: int, said: str) -> None:
     put(stage, f"seeds = {[f'{SITE}/{number}' for number in range(seeds)]}")
     assert f"{SITE}/3, {SITE}/{said}" in stage.output("check")
-
-
-def test_check_without_name_reads_crawl_toml(stage: Stage) -> None:
-    """`init` writes this file and `extract` reads it."""
-    assert stage.run("init") == 0
-    assert "crawl.toml is valid" in stage.output("check")
 
 
 def test_check_marks_seeds_for_local_stacks_only(stage: Stage) -> None:
@@ -308,14 +302,6 @@ def test_options_replace_keys_of_definition(stage: Stage) -> None:
     assert (crawl.noindex_skipped, crawl.express, crawl.proxied) == (False, False, True)
 
 
-def test_patterns_and_duration_have_options(stage: Stage) -> None:
-    words = r"--include /a --include \.html$ --exclude /x --duration 1h"
-    assert stage.run(f"crawl {SITE} {words}") == 0
-    crawl = stage.world.crawls[RUN]
-    assert (crawl.include, crawl.exclude) == (("/a", r"\.html$"), ("/x",))
-    assert crawl.duration_max_s == 3_600
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -329,13 +315,6 @@ def test_problems_name_option_or_key_of_origin(stage: Stage, line: str, said: st
     put(stage, WHOLE)
     assert said in stage.errors(f"crawl --config crawl.toml {line}")
     assert stage.machine.asked == []
-
-
-def test_problem_without_definition_names_option(stage: Stage) -> None:
-    assert stage.run(f"crawl {SITE} --include (") == 2
-    assert stage.noted.startswith("--include: '(' is not a regular expression")
-    assert stage.run(f"crawl {SITE} --duration 8d") == 2
-    assert stage.noted.splitlines()[-1].startswith("--duration: 8d does not fit")
 
 
 def test_seeds_come_from_file_or_standard_input(
@@ -352,8 +331,7 @@ def test_seeds_come_from_file_or_standard_input(
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     assert stage.run(f"crawl - {SITE}/5 --name three") == 0
     found = {crawl.name: crawl.seeds for crawl in stage.world.crawls.values()}
-    assert found["one"] == (f"{SITE}/1", f"{SITE}/2")
-    assert found["two"] == (f"{SITE}/3", f"{SITE}/4")
+    assert (found["one"], found["two"]) == ((f"{SITE}/1", f"{SITE}/2"), (f"{SITE}/3", f"{SITE}/4"))
     assert found["three"] == (f"{SITE}/5", f"{SITE}/3", f"{SITE}/4")
 
 
@@ -363,3 +341,55 @@ def test_start_with_definition_prints_id_of_its_crawl(stage: Stage) -> None:
     assert stage.run("start --config site.json") == 0
     assert stage.said.splitlines()[-1] in stage.world.crawls
     assert next(iter(stage.world.crawls.values())).name == "site"
+
+
+# --- texts about items ----------------------------------------------------------------------------
+
+RULE = ItemRule(
+    name="books",
+    match="/book/",
+    fields=(
+        Field(name="title", required=True),
+        Field(name="price", type=ValueKind.PRICE),
+        Field(name="tags", many=True),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("rule", "what"),
+    [
+        (RULE, "one per page"),
+        (replace(RULE, each="li.book"), "one per li.book"),
+        (replace(RULE, source=ValueSource.JSONLD, of="Product"), "one per Product in jsonld"),
+        (replace(RULE, source=ValueSource.OPENGRAPH), "one per page, from og"),
+        (replace(RULE, extractor="books"), "items of the function books"),
+    ],
+)
+def test_rule_is_described_in_a_line_and_tables_with_columns(rule: ItemRule, what: str) -> None:
+    assert [*item_rules(replace(CRAWL, items=(rule,)))] == [
+        ("items", f"books: URLs that match /book/, {what}: title!, price (price), tags (list)"),
+        ("exports", "items/shop/books: 4 columns in total; ! marks a required field"),
+    ]
+
+
+def test_crawl_without_rules_has_no_lines() -> None:
+    assert [*item_rules(CRAWL)] == []
+
+
+@pytest.mark.parametrize(
+    ("total", "said"),
+    [
+        ({}, ""),
+        ({"items": 1}, "1 item, 0 invalid"),
+        ({"items": 2_000, "items_invalid": 25}, "2,000 items, 25 invalid (1.2 %)"),
+    ],
+)
+def test_items_are_counted_with_share_of_invalid_ones(total: dict[str, int], said: str) -> None:
+    assert lines.items(view_of(total)) == said
+
+
+def test_post_without_body_is_shown_with_one_colon() -> None:
+    url = "https://a.example/v1#POST-form:"
+    words = dict(api_words(replace(CRAWL, apis=(ApiSource(url=url),))))
+    assert words["api"] == f"{url} one page, up to 1,000 pages"

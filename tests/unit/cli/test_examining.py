@@ -41,11 +41,6 @@ def kit(monkeypatch: pytest.MonkeyPatch) -> Kit:
     return made
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(folder=tmp_path)
-
-
 def test_failed_check_has_advice_and_exit_code_1(stage: Stage, kit: Kit) -> None:
     lines = stage.output(AWS, code=1).splitlines()
     assert lines[0].split()[:2] == ["failed", "a.bad"]

@@ -50,11 +50,6 @@ def test_crawl_without_pages_ends_with_the_code_of_its_most_frequent_cause(
     assert code_without_pages(view_of(counts)) == code
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(folder=tmp_path)
-
-
 @pytest.mark.parametrize(
     ("options", "said", "noted"),
     [
@@ -76,11 +71,6 @@ def test_output_with_quiet_and_progress(
         assert [json.loads(line)["type"] for line in stage.said.splitlines()] == said
 
 
-def test_quiet_at_other_command_names_commands_with_the_option(stage: Stage) -> None:
-    assert stage.run("audit --quiet") == 2
-    assert "unknown option --quiet: only crawl, start and retry have it" in stage.noted
-
-
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
@@ -100,11 +90,7 @@ def test_log_variable_is_checked_like_its_option(
 
 @pytest.mark.parametrize(
     ("environment", "lines"),
-    [
-        ({}, 1),
-        ({"ORBWEAVER_LOG_LEVEL": "info"}, 2),
-        ({"ORBWEAVER_LOG_LEVEL": "error"}, 0),
-    ],
+    [({}, 1), ({"ORBWEAVER_LOG_LEVEL": "info"}, 2), ({"ORBWEAVER_LOG_LEVEL": "error"}, 0)],
 )
 def test_level_and_form_of_log_events(
     capsys: pytest.CaptureFixture[str], environment: dict[str, str], lines: int

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from orbweaver.model.columns import PAGES
-from orbweaver.model.http_exchange import Response
 from orbweaver.model.outcome import Outcome, Reason
 from tests.unit.cli.audit_site import LINKS
 from tests.unit.cli.exports import NOON_MS, Rows, made, page, put
 from tests.unit.cli.fakes import SITE, Machine, Row, Stage
+from tests.unit.stage import answer
 
 RUN = "example.com-20261121-090000"
 
@@ -47,9 +47,7 @@ def test_explanation_as_json_has_all_statements_and_record(stage: Stage) -> None
 
 
 def test_robots_txt_is_fetched_only_on_request(stage: Stage) -> None:
-    stage.answers[f"{SITE}/robots.txt"] = Response(
-        status=200, headers={}, body=b"User-agent: *\nDisallow: /lost"
-    )
+    stage.answers[f"{SITE}/robots.txt"] = answer(200, b"User-agent: *\nDisallow: /lost")
     assert "--fetch requests it now" in stage.output(f"explain {SITE}/lost/2")
     stage.run(f"explain {SITE}/lost/2 --fetch")
     assert "refused as robots: line 2: Disallow: /lost (User-agent: *)" in stage.said

@@ -10,6 +10,7 @@ import pytest
 from orbweaver.model.http_exchange import Failure, Response
 from orbweaver.model.outcome import Reason
 from tests.unit.cli.fakes import SITE, Stage
+from tests.unit.stage import answer
 
 DEFINITION = """
 seeds = ["https://example.com/"]
@@ -26,7 +27,7 @@ each = "a"
 fields = { link = { attribute = "href", type = "url" } }
 """
 PAGE = b"<h1>One</h1><p class=price>5 EUR</p><a href=/a>x</a><a href=mailto:b@c.example>y</a>"
-HTML = {"content-type": "text/html; charset=utf-8"}
+HTML = {"content_type": "text/html; charset=utf-8"}
 
 
 @pytest.fixture
@@ -119,45 +120,33 @@ fields = {{ title = "$.next" }}
 
 
 def test_url_is_requested_after_robots_txt_with_redirects(stage: Stage) -> None:
-    stage.answers[f"{SITE}/robots.txt"] = Response(status=404, headers={}, body=None)
-    stage.answers[f"{SITE}/old"] = Response(status=301, headers={"location": "/books/1"}, body=None)
+    stage.answers[f"{SITE}/robots.txt"] = answer(404, None)
+    stage.answers[f"{SITE}/old"] = answer(301, None, location="/books/1")
     body = PAGE.replace(b"mailto:b@c.example", b"/b")
-    stage.answers[f"{SITE}/books/1"] = Response(status=200, headers=HTML, body=body)
+    stage.answers[f"{SITE}/books/1"] = answer(200, body, **HTML)
     assert stage.run(f"extract {SITE}/old") == 0
     assert stage.said.startswith(f"{SITE}/books/1\n\nbooks: 1 item, 0 invalid\n")
     assert f"redirected to {SITE}/books/1" in stage.noted
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "said"),
+    ("given", "code", "said"),
     [
-        (
-            Response(status=404, headers={}, body=None),
-            8,
-            "cannot be read: http_client_error: HTTP 404",
-        ),
-        (
-            Failure(reason=Reason.DNS, detail="no such name"),
-            4,
-            "cannot be read: dns: no such name",
-        ),
-        (
-            Response(status=301, headers={"location": "/books/1"}, body=None),
-            7,
-            "redirects more than 5 times",
-        ),
+        (answer(404, None), 8, "cannot be read: http_client_error: HTTP 404"),
+        (Failure(reason=Reason.DNS, detail="no such name"), 4, "cannot be read: dns: no such name"),
+        (answer(301, None, location="/books/1"), 7, "redirects more than 5 times"),
     ],
 )
 def test_url_without_page_names_reason_of_crawl(
-    stage: Stage, answer: Response | Failure, code: int, said: str
+    stage: Stage, given: Response | Failure, code: int, said: str
 ) -> None:
-    stage.answers[f"{SITE}/robots.txt"] = Response(status=404, headers={}, body=None)
-    stage.answers[f"{SITE}/books/1"] = answer
+    stage.answers[f"{SITE}/robots.txt"] = answer(404, None)
+    stage.answers[f"{SITE}/books/1"] = given
     assert said in stage.errors(f"extract {SITE}/books/1", code=code)
 
 
 def test_robots_txt_is_obeyed_unless_definition_disables_it(stage: Stage) -> None:
-    robots = Response(status=200, headers={}, body=b"User-agent: *\nDisallow: /books/\n")
+    robots = answer(200, b"User-agent: *\nDisallow: /books/\n")
     stage.answers[f"{SITE}/robots.txt"] = robots
     assert stage.run(f"extract {SITE}/books/1") == 6
     assert f"robots.txt forbids {SITE}/books/1: save the page" in stage.noted
@@ -165,7 +154,7 @@ def test_robots_txt_is_obeyed_unless_definition_disables_it(stage: Stage) -> Non
     assert stage.run(f"extract {SITE}/books/1") == 4
     own = DEFINITION.replace("[[items]]", "[politeness]\nrobots=false\n[[items]]", 1)
     (stage.folder / "crawl.toml").write_text(own)
-    stage.answers[f"{SITE}/books/1"] = Response(status=200, headers=HTML, body=PAGE)
+    stage.answers[f"{SITE}/books/1"] = answer(200, PAGE, **HTML)
     assert stage.run(f"extract {SITE}/books/1") == 1
 
 
@@ -175,9 +164,17 @@ def test_page_without_matching_rule_lists_patterns(stage: Stage) -> None:
     assert stage.said == f"no rule matches {url}: the rules are books (/books/), links (/books/)\n"
 
 
+BARE = 'seeds = ["https://example.com/"]\n'
+LOGIN = f'{DEFINITION}\n[auth."https://example.com"]\nbearer = "env:TOKEN"\n'
+NO_LOGIN = "does not log in at https://example.com: crawl, or save the page"
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
+        ("extract https://x/ --config bare.toml", "bare.toml has no item rules: add [[items]]"),
+        ("extract https://example.com/a --config login.toml", NO_LOGIN),
+        ("scrape https://example.com/a --items login.toml", NO_LOGIN),
         ("extract", "missing argument: URL|FILE"),
         ("extract none.html", "there is no file none.html; a URL begins with http:// or https://"),
         (
@@ -190,21 +187,9 @@ def test_page_without_matching_rule_lists_patterns(stage: Stage) -> None:
     ],
 )
 def test_errors_name_fix_and_request_nothing(stage: Stage, line: str, said: str) -> None:
+    (stage.folder / "bare.toml").write_text(BARE)
+    (stage.folder / "login.toml").write_text(LOGIN)
     assert said in stage.errors(line)
-
-
-def test_definition_without_items_is_refused(stage: Stage) -> None:
-    (stage.folder / "crawl.toml").write_text('seeds = ["https://example.com/"]\n')
-    assert stage.run("extract page.html --url https://example.com/") == 2
-    assert "crawl.toml has no item rules: add [[items]]" in stage.noted
-
-
-@pytest.mark.parametrize("line", ["extract", "scrape --items crawl.toml"])
-def test_definition_with_login_of_url_is_refused(stage: Stage, line: str) -> None:
-    auth = '[auth."https://example.com"]\nbearer = "env:TOKEN"\n'
-    (stage.folder / "crawl.toml").write_text(f"{DEFINITION}\n{auth}")
-    assert stage.run(f"{line} https://example.com/a") == 2
-    assert "does not log in at https://example.com: crawl, or save the page" in stage.noted
 
 
 def test_page_over_budget_has_invalid_item_with_reason(stage: Stage) -> None:

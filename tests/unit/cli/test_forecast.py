@@ -25,6 +25,7 @@ from tests.unit.cli.views import NOW_MS, reading_of, view_of
 SHOP, DOCS, OLD = "https://shop.example", "https://docs.example", "http://old.example:8080"
 ALONE: Mapping[str, Any] = {"seeds": (f"{SHOP}/",), "hosts_counted": ()}
 ENDED: Mapping[str, Any] = {"state": State.FINISHED, "finished_at_ms": NOW_MS + 60_000}
+KNOWN = {"claimed": 1_500, "fetched": 300}
 PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done": 60}
 
 
@@ -35,25 +36,16 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
         ({"claimed": 9, "fetched": 9}, {}, None, "none", "all known URLs are done; the run ends"),
         ({"claimed": 99, "fetched": 9}, {}, None, "none", "too early to tell; 90 known URLs left"),
         (
-            {"claimed": 1_500, "fetched": 300},
-            {},
-            240,
-            "rate",
+            *(KNOWN, {}, 240, "rate"),
             "about 4 min: 1,200 known URLs left at 5.0 a second; new links make it longer",
         ),
         (
-            {"claimed": 1_500, "fetched": 300},
-            {"pages_max": 1_500},
-            240,
-            "rate",
+            *(KNOWN, {"pages_max": 1_500}, 240, "rate"),
             "about 4 min: 1,200 known URLs left at 5.0 a second; the page limit is reached",
         ),
         ({"claimed": 301, "fetched": 300}, {}, 0.2, "rate", "about 1 s: 1 known URL left at"),
         (
-            PACED,
-            {},
-            882,  # 840 requests, each 5 % longer than the delay
-            "host",
+            *(PACED, {}, 882, "host"),  # 840 requests, each 5 % longer than the delay
             "at least 15 min: 840 URLs left on shop.example, one every 1 s; new links make it",
         ),
         ({"claimed": 3, "host.0.claimed": 2}, {}, 2.1, "host", "at least 2 s: 2 URLs left on shop"),
@@ -65,19 +57,13 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
         ({}, {"idle": True}, None, "none", "no worker runs: 3 seeds queued"),
         ({"seeds": 1}, {"idle": True}, None, "none", "no worker runs: 0 known URLs left"),
         (
-            {"claimed": 99, "fetched": 40},
-            {"retry_of": "docs", "pages_max": 99},
-            88.5,
-            "rate",
+            *({"claimed": 99, "fetched": 40}, {"retry_of": "docs", "pages_max": 99}, 88.5, "rate"),
             "about 88 s: 59 known URLs left at 0.7 a second",
         ),
         (PACED, {"state": State.PAUSED}, None, "none", "paused: 900 known URLs"),
         (PACED, {"state": State.FINISHED}, None, "none", ""),
         (
-            PACED,
-            {"duration_max_s": 100},
-            40,
-            "duration",
+            *(PACED, {"duration_max_s": 100}, 40, "duration"),
             "at most 40 s: its time limit ends then, and 900 known URLs would take 15 min",
         ),
         (PACED, {"duration_max_s": 942}, 882, "host", "at least 15 min"),
@@ -111,54 +97,39 @@ def test_joined_run_names_its_processes(pids: tuple[int, ...], where: str) -> No
     assert lines.joined(run, pids) == f"{run.id} is running{where}: this command joins it"
 
 
+OPEN, BLOCKED, DOWN = HostAvailability.OPEN, HostAvailability.BLOCKED, HostAvailability.DOWN
+SLOW = RobotsEntry(fetched_at_ms=0, body=b"User-agent: *\nCrawl-delay: 4")
+
+
 @pytest.mark.parametrize(
     ("host", "standing", "bound_s", "said"),
     [
-        (Host(name=SHOP), HostAvailability.OPEN, 10.5, "now"),
-        (Host(name=SHOP, tat_ms=NOW_MS + 61_999), HostAvailability.OPEN, 10.5, "now"),
+        ({}, OPEN, 10.5, "now"),
+        ({"tat_ms": NOW_MS + 61_999}, OPEN, 10.5, "now"),
+        ({"line_ms": NOW_MS + 62_000}, OPEN, 10.5, "busy: next 2 s already scheduled"),
         (
-            Host(name=SHOP, line_ms=NOW_MS + 62_000),
-            HostAvailability.OPEN,
-            10.5,
-            "busy: next 2 s already scheduled",
-        ),
-        (
-            Host(name=SHOP, blocked_until_ms=NOW_MS + 160_000, strikes=2),
-            HostAvailability.BLOCKED,
-            110.5,
+            *({"blocked_until_ms": NOW_MS + 160_000, "strikes": 2}, BLOCKED, 110.5),
             "blocked 2 min: 429 or 503 x2",
         ),
         (
-            Host(name=SHOP, blocked_until_ms=NOW_MS + 100_000, failures=5),
-            HostAvailability.BLOCKED,
-            50.5,
+            *({"blocked_until_ms": NOW_MS + 100_000, "failures": 5}, BLOCKED, 50.5),
             "blocked 40 s: no answer x5",
         ),
+        # URLs of a host that is down end without a request.
         (
-            Host(name=SHOP, blocked_until_ms=NOW_MS + 3_660_000, failures=9),
-            HostAvailability.DOWN,  # URLs of a host that is down end without a request
-            0,
+            *({"blocked_until_ms": NOW_MS + 3_660_000, "failures": 9}, DOWN, 0),
             "down 60 min: no answer x9",
         ),
-        (
-            Host(
-                name=SHOP,
-                robots=RobotsEntry(fetched_at_ms=0, body=b"User-agent: *\nCrawl-delay: 4"),
-            ),
-            HostAvailability.OPEN,
-            41,
-            "now",
-        ),
+        ({"robots": SLOW}, OPEN, 41, "now"),
     ],
 )
 def test_host_has_next_request_reason_and_queue_time(
-    host: Host, standing: HostAvailability, bound_s: float, said: str
+    host: dict[str, Any], standing: HostAvailability, bound_s: float, said: str
 ) -> None:
     counts = {"claimed": 40, "host.0.claimed": 30, "host.0.done": 20, "host.0.failed": 3}
-    row, other, _ = view_of(counts, hosts=(host,)).hosts
+    row, other, _ = view_of(counts, hosts=(Host(name=SHOP, **host),)).hosts
     assert (row.claimed, row.done, row.failed, row.queued) == (30, 20, 3, 10)
-    assert (row.standing, row.words) == (standing, said)
-    assert row.bound_ms == bound_s * 1000
+    assert (row.standing, row.words, row.bound_ms) == (standing, said, bound_s * 1000)
     assert (other.claimed, other.failed, other.queued) == (0, 0, 0)
 
 
@@ -183,9 +154,7 @@ def test_uncounted_hosts_are_unknown() -> None:
     (row,) = view_of({}, **ALONE, scope=Scope.ANY).hosts
     assert row.done == 0
     ended = view_of(
-        counts,
-        state=State.FINISHED,
-        hosts=(Host(name=SHOP, blocked_until_ms=NOW_MS + 99_000),),
+        counts, state=State.FINISHED, hosts=(Host(name=SHOP, blocked_until_ms=NOW_MS + 99_000),)
     )
     assert as_json(ended)["waiting"] == {}
 
@@ -273,8 +242,7 @@ def test_cost_text_has_total_and_price_per_1000_pages() -> None:
 def test_empty_queues_are_reported_then_given_up() -> None:
     meter, empty = ProgressMeter(), Depths(dead=1)
     counts = {"claimed": 12, "fetched": 11}
-    view = meter.add(reading_of(counts, after_s=1, depths=empty))
-    assert not is_stalled(view)
+    assert not is_stalled(meter.add(reading_of(counts, after_s=1, depths=empty)))
     view = meter.add(reading_of(counts, after_s=40, depths=empty))
     assert lines.notices(view) == [
         ("idle", "nothing has been queued for 39 s: 1 URL without an outcome")
@@ -295,8 +263,7 @@ def test_empty_queues_are_reported_then_given_up() -> None:
 def test_json_has_stable_names_and_null_for_unknown() -> None:
     body = as_json(view_of({**PACED, "nanodollars": 1_500_000}, pages_max=2_000))
     assert body["rate"] == {"now": 1.67, "mean": 1.67, "peak": 1.67}
-    assert (body["left_s"], body["left_basis"]) == (882.0, "host")
-    assert body["cost_dollars"] == 0.0015
+    assert (body["left_s"], body["left_basis"], body["cost_dollars"]) == (882.0, "host", 0.0015)
     assert body["budgets"] == [{"name": "pages", "used": 1_000, "limit": 2_000}]
     assert body["hosts"][0] == {
         "host": SHOP,
@@ -407,48 +374,34 @@ def test_run_unable_to_continue_gives_reason(
 
 
 LIMITED: Mapping[str, Any] = {**ENDED, "pages_max": 200, "stop": Stop.MAX_PAGES}
+CANCELLED: Mapping[str, Any] = {**LIMITED, "stop": Stop.CANCELLED}
+USELESS: Mapping[str, Any] = {**LIMITED, "stop": Stop.NOTHING_NEW}
+# The page limit of a run for missing content is the number of its pages.
+RETRY: Mapping[str, Any] = {**LIMITED, "pages_max": 3, "retry_of": "shop-1"}
+LATE, BEYOND = {"late_links": 9}, {"late_links": 9, "refused.budget": 4}
+LEFT = (
+    "7 links that bring next to nothing new: the same command without"
+    " --stop-when-nothing-new requests them"
+)
 
 
 @pytest.mark.parametrize(
-    ("counts", "spared", "changes", "said"),
+    ("counts", "links", "changes", "said"),
     [
         ({}, None, LIMITED, ""),
-        ({"late_links": 9}, Spared(links=7, read=7), {**LIMITED, "stop": Stop.CANCELLED}, ""),
-        (
-            {"late_links": 9},
-            Spared(links=1, read=1),
-            LIMITED,
-            "1 link beyond the limit of 200 pages",
-        ),
-        ({"late_links": 9}, None, LIMITED, "at most 9 links beyond the limit of 200 pages"),
-        (
-            {"late_links": 9, "refused.budget": 4},
-            Spared(links=7, read=7),
-            LIMITED,
-            "at most 11 links beyond the limit of 200 pages",
-        ),
-        (
-            {"late_links": 9},
-            Spared(links=7, read=7),
-            {**LIMITED, "stop": Stop.NOTHING_NEW},
-            (
-                "7 links that bring next to nothing new: the same command without"
-                " --stop-when-nothing-new requests them"
-            ),
-        ),
-        # The page limit of a run for missing content is the number of its pages.
-        (
-            {"late_links": 9},
-            Spared(links=7, read=7),
-            {**LIMITED, "pages_max": 3, "retry_of": "shop-1"},
-            "",
-        ),
+        (LATE, 7, CANCELLED, ""),
+        (LATE, 1, LIMITED, "1 link beyond the limit of 200 pages"),
+        (LATE, None, LIMITED, "at most 9 links beyond the limit of 200 pages"),
+        (BEYOND, 7, LIMITED, "at most 11 links beyond the limit of 200 pages"),
+        (LATE, 7, USELESS, LEFT),
+        (LATE, 7, RETRY, ""),
     ],
 )
 def test_run_with_links_left_counts_them_and_names_command(
-    counts: Mapping[str, int], spared: Spared | None, changes: Mapping[str, Any], said: str
+    counts: Mapping[str, int], links: int | None, changes: Mapping[str, Any], said: str
 ) -> None:
-    reading = replace(reading_of({"claimed": 200, "fetched": 200, **counts}, **changes))
+    reading = reading_of({"claimed": 200, "fetched": 200, **counts}, **changes)
+    spared = None if links is None else Spared(links=links, read=links)
     view = ProgressMeter().add(replace(reading, spared=spared))
     left = crawl_summary.left_over(view)
     assert left.startswith(said)
@@ -501,7 +454,6 @@ def test_unknown_visibility_timeout_is_not_mentioned() -> None:
 
 
 def test_elapsed_time_runs_on_between_readings_until_end() -> None:
-    running = view_of({}, after_s=60)
-    assert replace(running, age_ms=12_000).elapsed_s == 72
+    assert replace(view_of({}, after_s=60), age_ms=12_000).elapsed_s == 72
     ended = view_of({}, after_s=90, state=State.FINISHED, finished_at_ms=NOW_MS + 60_000)
     assert replace(ended, age_ms=12_000).elapsed_s == 60

@@ -184,10 +184,7 @@ def test_llms_txt_lists_nearest_pages_by_section(site: Desk) -> None:
 def test_texts_of_pages_add_no_structure_to_llms_txt() -> None:
     first = FirstPage(url=SITE, title="\n# One\nTwo", description="> x\n## y\x1b[2J")
     page = ListedPage(
-        section="%0A%23",
-        url=f"{SITE}a_(b)",
-        title="a]\n(x)\n- [b",
-        description="c\n\n## d",
+        section="%0A%23", url=f"{SITE}a_(b)", title="a]\n(x)\n- [b", description="c\n\n## d"
     )
     assert [*llms_txt(first, [page])] == [
         *("# # One Two", "", "> > x ## y", "", "## /#/", ""),

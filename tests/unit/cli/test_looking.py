@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from orbweaver.cli.text import UNSAFE
+from orbweaver.frontier import body_file, warc
 from orbweaver.frontier.queues import Depths
+from orbweaver.model.http_exchange import Response
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.politeness.host_schedule import Host
 from tests.memory import MemoryPages
@@ -207,11 +211,7 @@ def test_page_shows_every_field_safely(stage: Stage) -> None:
         (f"page {SITE}/none", 11, f": `orbweaver explain {SITE}/none` explains why"),
         (f"page {SITE}/none --crawl {RUN}", 11, f"in {RUN}"),
         ("page example.com", 2, "'example.com': not an absolute URL: did you mean https://example"),
-        (
-            "explain 127.0.0.1:80/a",
-            2,
-            "not an absolute URL: did you mean http://127.0.0.1/a?",
-        ),
+        ("explain 127.0.0.1:80/a", 2, "not an absolute URL: did you mean http://127.0.0.1/a?"),
         ("page x --crawl none", 2, "'x': not an absolute URL: give one like https"),
         (f"page {SITE} --crawl none", 2, "no crawl has the id or name 'none'"),
     ],
@@ -255,3 +255,83 @@ def test_export_never_replaces_files_of_another_export(stage: Stage) -> None:
     assert f"holds files of the crawl {RUN} already" in stage.errors("export --out first")
     stage.run("export --out all")
     assert "holds files of all crawls already" in stage.errors(f"export --crawl {RUN} --out all")
+
+
+# --- page --body, --text and --screenshot ---------------------------------------------------------
+
+PICTURE = b"RIFF" + bytes(300)
+BODY = "<p>läuft \x1b[31m\nzwei".encode()
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Stage:
+    stage = Stage(tmp_path)
+    stage.run(f"crawl {SITE}")
+    (key, record), *_ = (
+        (key, record) for key, record in stage.world.pages.items() if record.url == f"{SITE}/"
+    )
+    answer = Response(status=200, headers={}, body=BODY)
+    document = {"text": "läuft", "markdown": "# läuft \x1b[31m\n\nzwei"}
+    kept = body_file.kept_of(record.url, NOW_MS, answer=answer, body=BODY, document=document)
+    kept = body_file.with_screenshot(kept, record.url, NOW_MS, PICTURE)
+    assert kept is not None
+    opened = body_file.Segment(record.crawl, NOW_MS, Random(1))
+    stage.world.pages[key] = body_file.with_body_location(record, opened.add(kept))
+    stage.world.files[opened.key] = opened.whole()
+    stage.out.seek(0)
+    stage.out.truncate()
+    return stage
+
+
+def test_body_is_written_unchanged_to_pipe_or_file(stored: Stage) -> None:
+    raw = io.BytesIO()
+    stored.out = io.TextIOWrapper(raw, encoding="ascii")  # type: ignore[assignment]
+    assert stored.run(f"page {SITE}/ --body") == 0
+    assert raw.getvalue() == BODY
+
+
+def test_body_on_terminal_is_cleaned(stored: Stage) -> None:
+    assert stored.output(f"page {SITE}/ --body") == "<p>läuft \nzwei\n"
+
+
+def test_main_text_is_written_as_clean_markdown(stored: Stage) -> None:
+    assert stored.output(f"page {SITE}/ --text") == "# läuft \n\nzwei\n"
+
+
+def test_truncated_main_text_is_reported_on_standard_error(stored: Stage) -> None:
+    (place,) = (k for k, record in stored.world.pages.items() if record.body_key)
+    record = stored.world.pages[place]
+    stored.world.pages[place] = replace(record, cut="text=1200 title=3")
+    assert stored.output(f"page {SITE}/ --text") == "# läuft \n\nzwei\n"
+    assert "the text is cut: text 1,200: bytes of the main part" in stored.noted
+    assert "title" not in stored.noted
+    stored.world.pages[place] = replace(record, cut="title=3")
+    assert "cut" not in stored.errors(f"page {SITE}/ --text", code=0)
+
+
+def test_missing_body_has_reason(stored: Stage) -> None:
+    (key,) = (key for key in stored.world.files if key.startswith("bodies/"))
+    (place,) = (k for k, record in stored.world.pages.items() if record.body_key)
+    record = stored.world.pages[place]
+    whole = stored.world.files[key]
+    length = record.body_length or 0
+    end = (record.body_offset or 0) + length
+    erased = whole[: record.body_offset] + warc.tombstone(length) + whole[end:]
+    stored.world.files[key] = erased
+    assert "was forgotten" in stored.errors(f"page {SITE}/ --body", code=11)
+    del stored.world.files[key]
+    stored.notes(f"page {SITE}/ --text", "the text of", "is past its retention", code=11)
+    stored.world.pages[place] = replace(record, body_key=None)
+    assert "no body of it is stored" in stored.errors(f"page {SITE}/ --body", code=11)
+
+
+def test_screenshot_is_written_to_file_only(stored: Stage, tmp_path: Path) -> None:
+    file = tmp_path / "page.webp"
+    assert stored.run(f"page {SITE}/ --screenshot {file}") == 0
+    assert file.read_bytes() == PICTURE
+    assert (stored.said, "304 bytes of WebP" in stored.noted) == ("", True)
+    (place,) = (k for k, record in stored.world.pages.items() if record.body_key)
+    record = stored.world.pages[place]
+    stored.world.pages[place] = replace(record, screenshot_offset=None, screenshot_length=None)
+    assert stored.run(f"page {SITE}/ --screenshot {file}") == 11
+    assert "set `render.screenshot` in the definition" in stored.noted

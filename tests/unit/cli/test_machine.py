@@ -316,12 +316,7 @@ def test_local_up_and_down_deploy_and_stop_emulators(
     stopped: list[int] = []
 
     def up(
-        *,
-        port: int,
-        fresh: bool,
-        context: Mapping[str, str],
-        defaults: Mapping[str, str],
-        say: Any,
+        *, port: int, fresh: bool, context: Mapping[str, str], defaults: Mapping[str, str], say: Any
     ) -> stack.Stack:
         played.contexts += [defaults, context]
         running: Any = Emulated(port=port)

@@ -1,12 +1,18 @@
-"""Command line options, and errors for wrong ones."""
+"""Command line options, their values, and errors for wrong ones."""
 
 from __future__ import annotations
 
+import argparse
+import shlex
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from orbweaver.cli import crawl_options
+from orbweaver.cli import crawl_options, option_types
 from orbweaver.cli.arguments import parse
 from orbweaver.cli.exit_codes import UsageError
+from orbweaver.cli.option_types import Threshold
 from orbweaver.control.crawl_spec import SETTINGS
 from orbweaver.model.auth import OriginAuth
 from orbweaver.model.crawl_settings import Bodies, Referer, RenderMode, Scope
@@ -16,8 +22,7 @@ URL = "http://example.com/"
 
 def test_crawl_without_options_has_polite_defaults() -> None:
     given = parse(["crawl", URL])
-    assert given.seeds == [URL]
-    assert (given.seeds, given.fail_above) == ([URL], None)
+    assert (given.seeds, given.seeds, given.fail_above) == ([URL], [URL], None)
     # An option that is not given is left to the plan or the definition.
     assert {
         part: value for part, value in crawl_options.given(given).items() if part != "seeds"
@@ -25,75 +30,58 @@ def test_crawl_without_options_has_polite_defaults() -> None:
     assert (given.json, given.out, given.port, given.store) == (False, None, None, None)
 
 
+# Words of `crawl`, and the part of the plan that they set.
+OPTIONS: dict[str, tuple[str, object]] = {
+    "--name site": ("name", "site"),
+    f"--sitemap {URL}": ("sitemap_urls", (URL,)),
+    "--priority high": ("express", True),
+    "--scope any": ("scope", Scope.ANY),
+    "--include /a --include /b": ("include", ("/a", "/b")),
+    "--exclude /c": ("exclude", ("/c",)),
+    "--no-sitemaps": ("sitemaps", False),
+    "--max-depth 3": ("depth_max", 3),
+    "--max-pages 1_000": ("pages_max", 1_000),
+    "--stop-when-nothing-new": ("stop_when_nothing_new", True),
+    "--max-host-pages 50": ("host_pages_max", 50),
+    "--ca-bundle ca.pem": ("ca_bundle", "ca.pem"),
+    "--client-cert me.pem": ("client_cert", "me.pem"),
+    "--insecure a.test": ("insecure_hosts", ("a.test",)),
+    "--timeout 30s": ("timeout_ms", 30_000),
+    "--retries 2": ("retries", 2),
+    "--referer page": ("referer", Referer.PAGE),
+    "--max-bytes 10GB": ("bytes_max", 10**10),
+    "--max-dollars 0.25": ("nanodollars_max", 250_000_000),
+    "--duration 2h": ("duration_max_s", 7_200),
+    "--delay 250ms": ("delay_ms", 250),
+    "--concurrency 2": ("concurrency", 2),
+    "--ignore-robots": ("obey_robots", False),
+    "--ignore-nofollow": ("obey_nofollow", False),
+    "--user-agent a/1": ("user_agents", ("a/1",)),
+    "--header 'X-Key: k'": ("headers", (("X-Key", "k"),)),
+    "--auth example.com=bearer:env:T": (
+        "auth",
+        (OriginAuth(origin="example.com", bearer="env:T"),),
+    ),
+    "--cookies": ("cookies", True),
+    "--proxies no": ("proxied", False),
+    "--window 0s": ("window_s", 0),
+    "--strip-parameter ref": ("strip_parameters", ("ref",)),
+    "--keep-parameters": ("keep_parameters", True),
+    "--canonical": ("canonical_only", True),
+    "--noindex skip": ("noindex_skipped", True),
+    "--bodies all": ("bodies", Bodies.ALL),
+    "--status-only": ("status_only", True),
+    "--text": ("texts", True),
+    "--links": ("links", True),
+    "--redact phone --redact email": ("redacted", ("email", "phone")),
+    "--render auto": ("render", RenderMode.AUTO),
+    "--screenshot": ("screenshots", True),
+}
+
+
 def test_every_option_of_crawl_reaches_plan() -> None:
-    line = [
-        *("--name", "site", "--sitemap", URL, "--priority", "high", "--scope", "any"),
-        *("--include", "/a", "--include", "/b", "--exclude", "/c", "--no-sitemaps"),
-        *(
-            "--max-depth",
-            "3",
-            "--max-pages",
-            "1_000",
-            "--stop-when-nothing-new",
-            "--max-host-pages",
-            "50",
-            "--max-bytes",
-        ),
-        *("10GB", "--max-dollars", "0.25", "--duration", "2h", "--delay", "250ms"),
-        *("--concurrency", "2", "--ignore-robots", "--ignore-nofollow", "--user-agent", "a/1"),
-        *("--header", "X-Key: k", "--auth", "example.com=bearer:env:T"),
-        *("--cookies", "--proxies", "no", "--window", "0s", "--strip-parameter", "ref"),
-        *("--keep-parameters", "--canonical", "--noindex", "skip", "--bodies", "all", "--text"),
-        *("--links", "--redact", "phone", "--redact", "email", "--render", "auto"),
-        *("--ca-bundle", "ca.pem", "--client-cert", "me.pem", "--insecure", "a.test"),
-        *("--screenshot", "--status-only"),
-        *("--timeout", "30s", "--retries", "2", "--referer", "page"),
-    ]
-    parts = crawl_options.given(parse(["crawl", URL, *line]))
-    assert parts == {
-        "seeds": (URL,),
-        "name": "site",
-        "sitemap_urls": (URL,),
-        "express": True,
-        "scope": Scope.ANY,
-        "include": ("/a", "/b"),
-        "exclude": ("/c",),
-        "sitemaps": False,
-        "depth_max": 3,
-        "pages_max": 1_000,
-        "stop_when_nothing_new": True,
-        "host_pages_max": 50,
-        "ca_bundle": "ca.pem",
-        "client_cert": "me.pem",
-        "insecure_hosts": ("a.test",),
-        "timeout_ms": 30_000,
-        "retries": 2,
-        "referer": Referer.PAGE,
-        "bytes_max": 10**10,
-        "nanodollars_max": 250_000_000,
-        "duration_max_s": 7_200,
-        "delay_ms": 250,
-        "concurrency": 2,
-        "obey_robots": False,
-        "obey_nofollow": False,
-        "user_agents": ("a/1",),
-        "headers": (("X-Key", "k"),),
-        "auth": (OriginAuth(origin="example.com", bearer="env:T"),),
-        "cookies": True,
-        "proxied": False,
-        "window_s": 0,
-        "strip_parameters": ("ref",),
-        "keep_parameters": True,
-        "canonical_only": True,
-        "noindex_skipped": True,
-        "bodies": Bodies.ALL,
-        "status_only": True,
-        "texts": True,
-        "links": True,
-        "redacted": ("email", "phone"),
-        "render": RenderMode.AUTO,
-        "screenshots": True,
-    }
+    parts = crawl_options.given(parse(["crawl", URL, *shlex.split(" ".join(OPTIONS))]))
+    assert parts == {"seeds": (URL,), **dict(OPTIONS.values())}
     assert parts.keys() - {"seeds"} == {one.name for one in SETTINGS if one.option}
 
 
@@ -142,6 +130,7 @@ def test_words_after_two_hyphens_are_no_options() -> None:
         ("crawl http://x --csv", "unknown option --csv: did you mean --format?"),
         ("crawl http://x --limit 3", "unknown option --limit: --max-pages limits the URLs"),
         ("crawl http://x -o x.csv", "unknown option -o: did you mean --out?"),
+        ("audit --quiet", "unknown option --quiet: only crawl, start and retry have it"),
         ("check --exclude", "unknown option --exclude\nsee"),
         ("crawl http://x --dealy=0", "unknown option --dealy: did you mean --delay?"),
         ("crawl http://x --max-page 3", "did you mean --max-pages?"),
@@ -170,10 +159,7 @@ def test_words_after_two_hyphens_are_no_options() -> None:
         ("export --day today", "--day: a day is written YYYY-MM-DD"),
         ("export --format xml", "'xml' is no format: give some of jsonl,csv,parquet,warc"),
         ("deploy -c target", "orbweaver deploy: --context: 'target' is invalid: give KEY=VALUE"),
-        (
-            "local up --prot 3",
-            "orbweaver local up: unknown option --prot: did you mean --port?",
-        ),
+        ("local up --prot 3", "orbweaver local up: unknown option --prot: did you mean --port?"),
     ],
 )
 def test_error_names_option_value_fix_and_nearest(line: str, said: str) -> None:
@@ -194,3 +180,83 @@ def test_context_values_are_pairs() -> None:
     given = parse(["deploy", "-cremoval=destroy", "-c", "contact=me", "--yes"])
     assert given.context == [("removal", "destroy"), ("contact", "me")]
     assert given.yes
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        (option_types.duration_ms, "0", 0),
+        (option_types.duration_ms, "0s", 0),
+        (option_types.duration_ms, "250ms", 250),
+        (option_types.duration_ms, "1.5s", 1_500),
+        (option_types.duration_ms, "1.5", 1_500),
+        (option_types.duration_ms, "2", 2_000),
+        (option_types.duration_ms, "90m", 5_400_000),
+        (option_types.duration_ms, "2H", 7_200_000),
+        (option_types.duration_ms, "7d", 604_800_000),
+        (option_types.duration_ms, " 1s ", 1_000),
+        (option_types.duration_s, "0", 0),
+        (option_types.duration_s, "1ms", 1),
+        (option_types.duration_s, "1001ms", 2),
+        (option_types.duration_s, "7d", 604_800),
+        (option_types.count, "0", 0),
+        (option_types.count, "1000", 1000),
+        (option_types.count, "1_000", 1000),
+        (option_types.count, "1,000", 1000),
+        (option_types.day, "2026-11-21", "2026-11-21"),
+        (option_types.pair, "a=b=c", ("a", "b=c")),
+        (option_types.one_of(["host", "any"]), "any", "any"),
+    ],
+)
+def test_value_of_option_is_read(read: Callable[[str], Any], text: str, value: object) -> None:
+    assert read(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "threshold", "over", "under"),
+    [
+        ("0", Threshold(number=0), (1, 10), (0, 10)),
+        ("10", Threshold(number=10), (11, 20), (10, 20)),
+        ("2.5%", Threshold(number=2.5, percent=True), (26, 1_000), (25, 1_000)),
+        ("0%", Threshold(number=0, percent=True), (1, 1_000), (0, 0)),
+    ],
+)
+def test_threshold_is_a_count_or_a_share(
+    text: str, threshold: Threshold, over: tuple[int, int], under: tuple[int, int]
+) -> None:
+    assert option_types.threshold(text) == threshold
+    assert threshold.exceeded(*over)
+    assert not threshold.exceeded(*under)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "said"),
+    [
+        (option_types.duration_ms, "1x", "give 0s, 250ms, 1.5s, 2h or 7d"),
+        (option_types.duration_ms, "", "not a duration"),
+        (option_types.duration_ms, "-1s", "'-1s' is not a duration"),
+        (option_types.duration_ms, "1,5s", "not a duration"),
+        (option_types.duration_ms, "nan", "not a duration"),
+        (option_types.count, "1.5", "'1.5' is not a whole number"),
+        (option_types.count, "-3", "'-3' is too small: give 0 or more"),
+        (option_types.count, "1,00", "not a whole number"),
+        (option_types.count, "٣", "not a whole number"),
+        (option_types.threshold, "ten", "give 0, 10 or 2.5%"),
+        (option_types.threshold, "1.5", "give 0, 10 or 2.5%"),
+        (option_types.day, "21.11.2026", "a day is written YYYY-MM-DD"),
+        (option_types.pair, "target", "give KEY=VALUE"),
+        (option_types.pair, "=x", "give KEY=VALUE"),
+        (option_types.one_of(["host", "any"]), "hots", "did you mean host? It takes host or any"),
+        (option_types.one_of(["host", "prefix", "any"]), "?", "give host, prefix or any"),
+        (option_types.one_of(["jsonl"]), "csv", "give jsonl"),
+    ],
+)
+def test_invalid_value_error_has_value_and_fix(
+    read: Callable[[str], Any], text: str, said: str
+) -> None:
+    with pytest.raises(argparse.ArgumentTypeError) as caught:
+        read(text)
+    assert said in str(caught.value)

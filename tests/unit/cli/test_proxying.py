@@ -41,10 +41,7 @@ def stage(tmp_path: Path) -> Stage:
         ("--store s --proxy-list empty.txt", "--proxy-list: empty.txt: it does not list 1 to"),
         ("--store s --proxy-list bad.txt", "--proxy-list: bad.txt: line 2 has no scheme"),
         ("--store s --proxy http://p.test --proxy-list bad.txt", "give one of them"),
-        (
-            "--store s --proxy http://p.test --proxies no",
-            "--proxies no requests all pages",
-        ),
+        ("--store s --proxy http://p.test --proxies no", "--proxies no requests all pages"),
         ("--proxy http://me:word@p.test", "are for a store, and this is a stack"),
         ("--store s --ca-bundle none.pem", "--ca-bundle: "),
         ("--store s --ca-bundle empty.txt", "empty.txt: it has no certificate"),
@@ -76,8 +73,7 @@ def test_path_in_definition_is_relative_to_it(stage: Stage) -> None:
 
 def test_unusable_proxy_starts_nothing(stage: Stage) -> None:
     stage.unreached = {"p.test:1": REFUSED}
-    line = f"crawl {URL} --store s --proxy http://me:word@p.test:1"
-    assert stage.run(line) == NETWORK
+    assert stage.run(f"crawl {URL} --store s --proxy http://me:word@p.test:1") == NETWORK
     assert f"{URL} cannot be reached: proxy p.test:1: connection refused" in stage.noted
     stage.environment = {"https_proxy": "http://p.test:1"}
     assert stage.run(f"crawl {URL} --store s") == NETWORK

@@ -107,8 +107,7 @@ def test_seeds_of_file_are_stored_in_schedule(stage: Stage) -> None:
     (stage.folder / "seeds.txt").write_text(f"{SITE}/1\n{SITE}/2\n")
     assert put(stage, 'seeds_file = "seeds.txt"\n[schedule]\nevery = "1d"\n') == 0
     definition = json.loads(stage.world.schedules["example.com"].input)["definition"]
-    assert definition["seeds"] == [f"{SITE}/1", f"{SITE}/2"]
-    assert definition["name"] == "example.com"
+    assert (definition["seeds"], definition["name"]) == ([f"{SITE}/1", f"{SITE}/2"], "example.com")
     assert "seeds_file" not in definition
 
 

@@ -1,9 +1,10 @@
-"""The live screen: exact pictures, and properties of all pictures."""
+"""The live screen: exact pictures, properties of all pictures, rates and numbers."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from rich.text import Text
 
 from orbweaver.cli.live import lines as words
 from orbweaver.cli.live import screen
-from orbweaver.cli.live.screen import Block, draw, fit
+from orbweaver.cli.live.screen import SPAN_MS_MAX, Block, ViewInterpolator, draw, fit, sparkline
+from orbweaver.control.progress.forecast import BARS_MAX, GAP_MS, RateHistory, Rates
 from orbweaver.control.progress.status import ProgressMeter, View, as_json
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import State, Stop
@@ -83,8 +85,7 @@ def test_guide_lists_fields_of_json() -> None:
     listed = GUIDE.read_text().partition("crawl, name, state, stop ")[2].partition("```")[0]
     body = as_json(example(**BUDGETS))
     names = {*body, *body["hosts"][0], *body["budgets"][0], *body["queue"], *body["rate"]}
-    known = set(re.findall(r"\w+", f"crawl, name, state, stop {listed}"))
-    assert names <= known
+    assert names <= set(re.findall(r"\w+", f"crawl, name, state, stop {listed}"))
 
 
 def test_small_terminal_keeps_important_lines() -> None:
@@ -109,8 +110,7 @@ def test_wide_terminal_shows_high_bars_and_whole_names() -> None:
     assert "http://old.example:8080    12" in drawn
     assert "one every 1 s; new links make it longer\n" in drawn
     assert max(map(len, drawn.splitlines())) == screen.COLUMNS_MAX
-    bars = [line for line in drawn.splitlines() if "█" in line]
-    assert len(bars) == 3
+    assert len([line for line in drawn.splitlines() if "█" in line]) == 3
 
 
 def test_ended_crawl_shows_times_and_no_forecast() -> None:
@@ -245,3 +245,134 @@ def test_every_screen_fits_for_any_readings(
     assert all(row.bound_ms >= 0 and row.wait_ms >= 0 for row in view.hosts)
     body = as_json(view)
     assert body["left_s"] is None or body["left_s"] >= 0
+
+
+# --- numbers between two readings -----------------------------------------------------------------
+
+
+def shown(counts: list[int], *, apart_s: float = 1.0, **changes: object) -> list[int]:
+    """Read a crawl once a second. Return the number of pages shown each time."""
+    meter, glide = ProgressMeter(), ViewInterpolator()
+    found = []
+    for second, fetched in enumerate(counts):
+        total = {"claimed": 100, "fetched": fetched}
+        view = meter.add(reading_of(total, after_s=10 + second * apart_s, **changes))  # type: ignore[arg-type]
+        drawn = glide.show(view)
+        assert drawn.count("fetched") <= fetched
+        assert drawn.reading.status.counters.done == drawn.count("fetched")
+        found.append(drawn.count("fetched"))
+    return found
+
+
+def test_five_pages_per_five_seconds_move_by_one() -> None:
+    counts = [5 * (second // 5) for second in range(31)]
+    assert {later - one for one, later in pairwise(shown(counts)[10:])} == {1}
+
+
+def test_other_counters_do_not_stop_pages() -> None:
+    """Links are claimed between two commits, so their counter changes while the pages do not."""
+    meter, glide = ProgressMeter(), ViewInterpolator()
+    found = []
+    for second in range(31):
+        counts = {"claimed": 100 + second, "fetched": 5 * (second // 5)}
+        view = glide.show(meter.add(reading_of(counts, after_s=10 + second)))
+        found.append(view.count("fetched"))
+    assert {later - one for one, later in pairwise(found[10:])} == {1}
+
+
+def test_early_commit_is_spread_over_usual_interval() -> None:
+    counts = [0, 5, 5, 5, 5, 5, 10, 11, 11, 11, 11]
+    assert max(later - one for one, later in pairwise(shown(counts)[6:])) <= 2
+
+
+def test_ended_or_paused_crawl_shows_exact_numbers() -> None:
+    meter, glide = ProgressMeter(), ViewInterpolator()
+    for second, fetched in ((0, 0), (5, 5), (10, 10)):
+        glide.show(meter.add(reading_of({"claimed": 10, "fetched": fetched}, after_s=second)))
+    for state in (State.PAUSED, State.FINISHED):
+        view = meter.add(reading_of({"claimed": 10, "fetched": 10}, after_s=11, state=state))
+        assert glide.show(view) is view
+    assert shown([0, 40, 80], apart_s=SPAN_MS_MAX / 1000 + 1) == [0, 40, 80]
+
+
+def test_number_moves_with_clock_and_never_exceeds_reading() -> None:
+    meter, glide = ProgressMeter(), ViewInterpolator()
+    for second, fetched in ((0, 0), (4, 4), (8, 8)):
+        view = meter.add(reading_of({"claimed": 10, "fetched": fetched}, after_s=second))
+        assert glide.show(view).count("fetched") == (4 if fetched == 8 else 0)
+    view = meter.add(reading_of({"claimed": 10, "fetched": 8}, after_s=8))
+    ages = {0: 4, 1_000: 5, 3_000: 7, 4_000: 8, 60_000: 8}
+    for age_ms, fetched in ages.items():
+        assert glide.show(replace(view, age_ms=age_ms)).count("fetched") == fetched
+
+
+# --- rates and their bars -------------------------------------------------------------------------
+
+START_MS = 1_795_251_600_000
+
+
+def seen(*readings: tuple[float, int]) -> Rates:
+    history, rates = RateHistory(), Rates(now=0, mean=0, peak=0)
+    for after_s, done in readings:
+        after_ms = round(after_s * 1000)
+        rates = history.add(START_MS + after_ms, done, started_at_ms=START_MS, elapsed_ms=after_ms)
+    return rates
+
+
+@pytest.mark.parametrize(
+    ("readings", "now", "mean", "peak"),
+    [
+        ([(0, 0)], 0, 0, 0),
+        ([(10, 50)], 5, 5, 5),  # a single reading covers the whole run
+        ([(30, 0), (40, 50)], 5, 1.25, 5),  # no process worked before
+        ([(s, 2 * s) for s in range(31)], 2, 2, 2),
+        ([*((s, 10 * s) for s in range(21)), (60, 200), (70, 200)], 0, 200 / 70, 10),
+        ([(10, 50), (5, 60)], 12, 12, 12),  # the clock was set back
+        ([(10, 50), (11, 40)], 0, 40 / 11, 5),  # counts never fall
+    ],
+)
+def test_rates_have_now_mean_and_peak(
+    readings: list[tuple[float, int]], now: float, mean: float, peak: float
+) -> None:
+    rates = seen(*readings)
+    assert (rates.now, rates.mean, rates.peak) == pytest.approx((now, mean, peak))
+
+
+def test_bars_follow_clock_and_leave_gaps() -> None:
+    rates = seen((0, 0), (2, 4), (7, 14), (11, 22), (60, 500), (66, 500), (70, 504))
+    assert rates.bars[0] == pytest.approx(2)
+    assert rates.bars[1:-1] == (None,) * 11
+    assert rates.bars[-1] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(("gap_ms", "bars"), [(GAP_MS, (2, 2, 2)), (GAP_MS + 1, (2, None, None))])
+def test_readings_closer_than_a_gap_have_bars(gap_ms: int, bars: tuple[float | None, ...]) -> None:
+    rates = seen((0, 0), (5, 10), (10, 20), (10 + gap_ms / 1000, 20 + 2 * gap_ms // 1000))
+    assert rates.bars == pytest.approx(bars)
+
+
+def test_bars_are_bounded_after_long_pause() -> None:
+    rates = seen((0, 0), (5, 1), (10, 2), (10_000_000, 3), (10_000_005, 4), (10_000_010, 5))
+    assert len(rates.bars) == BARS_MAX
+    assert rates.bars[-1] == pytest.approx(0.2)
+    assert set(rates.bars[:-1]) == {None}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "columns", "lines", "drawn"),
+    [
+        ([], 8, 1, [""]),
+        ([0, 0], 8, 1, ["▁▁"]),
+        ([0, 1, 4, 8], 8, 1, ["▁▃▅█"]),
+        ([1, None, 8], 8, 1, ["▃·█"]),
+        ([1, None, 8], 2, 1, ["·█"]),
+        ([0, 0.001, 8], 8, 2, ["  █", "▁▂█"]),
+        ([8, None, 4], 8, 3, ["█  ", "█ ▅", "█·█"]),
+        ([1, 2], 0, 1, [""]),
+        ([1, 2], -3, 0, []),
+    ],
+)
+def test_sparkline_shows_zero_as_lowest_bar_and_unknown_as_dot(
+    numbers: list[float | None], columns: int, lines: int, drawn: list[str]
+) -> None:
+    assert sparkline(numbers, columns, lines) == drawn

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
@@ -16,11 +15,6 @@ from tests.unit.cli.fakes import Stage
 A, B = "https://shop.test/a", "https://shop.test/b"
 PLAIN = f"# mine\n\n  {A}  \r\n{B}\n{A}\n"
 CSV = f'id,URL,title\n# old\n1,{A},"two\nlines"\n\n2,,none\n3,{B},last\n'
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(folder=tmp_path)
 
 
 @pytest.mark.parametrize(

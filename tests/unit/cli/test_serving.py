@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,12 +22,10 @@ from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.page_record import DAY_MS
 from orbweaver.model.settings import Settings
 from tests.memory.world import ShardItem
-from tests.unit.cli.fakes import NOW_MS, SITE, Everything, Machine, Stage
+from tests.unit.cli.fakes import NOW_MS, SITE, Machine, Stage
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from orbweaver.app.ports import PortSet
 
 HOUR_MS = 3_600_000
 DAY = "2026-11-{}"  # NOW_MS is 09:00 on the 21st
@@ -42,7 +40,7 @@ class Desk:
         crawl = Crawl(id="shop-1", name="shop", started_at_ms=begun, seeds=(f"{SITE}/",))
         self.stage.world.crawls[crawl.id] = crawl
         place = StackPlace(machine=Machine(), settings=settings, environment={})
-        session = stack_session(cast("PortSet", Everything(self.stage, settings)), place)
+        session = stack_session(self.stage.ports(settings), place)
         self.exported: list[str] = []
         self.fails = False
         self.daily = DailyExport(session, folder, self.export)

@@ -113,8 +113,7 @@ def test_export_line_is_enough_for_a_new_shell(tmp_path: Path) -> None:
 def test_settings_come_from_outputs_and_worker_variables() -> None:
     function = {"ORBWEAVER_PAGES_SHARDS": "4", "ORBWEAVER_PAGES_TABLE": "old", "OTHER": "x"}
     settings = settings_of("Orbweaver", Machine(function=function), LOCAL)
-    assert settings.worker.pages_shards == 4
-    assert settings.names.pages_table == "the-PagesTable"
+    assert (settings.worker.pages_shards, settings.names.pages_table) == (4, "the-PagesTable")
     assert settings.queues.seed_queue_url == "the-CrawlQueueUrl"
     assert settings.queues.crawl_queue_url == "the-PackQueueUrl"
     assert settings.queues.export_queue_url == "the-ExportQueueUrl"

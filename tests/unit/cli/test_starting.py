@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from orbweaver.cli.main import run
@@ -16,11 +14,6 @@ from tests.unit.cli.fakes import SITE, Row, Stage
 RUN = "example.com-20261121-090000"
 AFTER = "example.com-20261121-090001"
 BROKEN = Row("/broken", Outcome.FAILED, Reason.HTTP_CLIENT_ERROR, bytes=None)
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(folder=tmp_path)
 
 
 def test_start_prints_id_alone_to_standard_output(stage: Stage) -> None:

@@ -228,9 +228,7 @@ def test_messages_of_killed_process_are_due_at_once(tmp_path: Path) -> None:
         assert messages.depth(QueueName.CRAWL) == QueueDepth(waiting=1, in_flight=1)
 
 
-async def test_opened_store_counts_uncommitted_pages_of_killed_processes(
-    tmp_path: Path,
-) -> None:
+async def test_opened_store_counts_uncommitted_pages_of_killed_processes(tmp_path: Path) -> None:
     """Late packs do not count, because no worker has claimed their links."""
     ports = StorePorts(Settings(), tmp_path)
     with ports.ending:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,51 +59,38 @@ def test_control_characters_are_escaped_as_in_python() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"),
+    ("show", "number", "shown"),
     [
-        (-3, "0:00"),
-        (0.4, "0:00"),
-        (7, "0:07"),
-        (725, "12:05"),
-        (3_723, "1:02:03"),
-        (183_600, "2 d 03:00"),
+        (text.clock, -3, "0:00"),
+        (text.clock, 0.4, "0:00"),
+        (text.clock, 7, "0:07"),
+        (text.clock, 725, "12:05"),
+        (text.clock, 3_723, "1:02:03"),
+        (text.clock, 183_600, "2 d 03:00"),
+        (text.span, 0, "0 seconds"),
+        (text.span, 1, "1 second"),
+        (text.span, 90, "90 seconds"),
+        (text.span, 5_400, "90 minutes"),
+        (text.span, 604_800, "7 days"),
+        (text.size, 0, "0 B"),
+        (text.size, 999, "999 B"),
+        (text.size, 1_000, "1.0 kB"),
+        (text.size, 2_500_000, "2.5 MB"),
+        (text.size, 3 * 10**13, "30.0 TB"),
+        (text.rate, 0, "0.0"),
+        (text.rate, 9.96, "10.0"),
+        (text.rate, 99.94, "99.9"),
+        (text.rate, 1_234.5, "1,234"),
     ],
 )
-def test_elapsed_time_reads_like_a_clock(seconds: float, shown: str) -> None:
-    assert text.clock(seconds) == shown
+def test_number_is_shown_for_people(
+    show: Callable[[float], str], number: float, shown: str
+) -> None:
+    assert show(number) == shown
 
 
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (0, "0 seconds"),
-        (1, "1 second"),
-        (90, "90 seconds"),
-        (5_400, "90 minutes"),
-        (604_800, "7 days"),
-    ],
-)
-def test_duration_setting_uses_largest_whole_unit(seconds: int, shown: str) -> None:
-    assert text.span(seconds) == shown
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"),
-    [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (2_500_000, "2.5 MB"), (3 * 10**13, "30.0 TB")],
-)
-def test_sizes_use_decimal_units(number: int, shown: str) -> None:
-    assert text.size(number) == shown
-
-
-def test_small_rate_has_decimal_and_long_text_ellipsis() -> None:
-    assert [text.rate(value) for value in (0, 9.96, 99.94, 1_234.5)] == [
-        "0.0",
-        "10.0",
-        "99.9",
-        "1,234",
-    ]
-    assert text.cut("abcdef", 4) == "abc…"
-    assert text.cut("abc", 4) == "abc"
+def test_long_text_ends_with_ellipsis() -> None:
+    assert (text.cut("abcdef", 4), text.cut("abc", 4)) == ("abc…", "abc")
 
 
 def test_table_aligns_numbers_right_without_trailing_spaces() -> None:

@@ -49,8 +49,7 @@ def test_screens_are_drawn_over_each_other_then_summary(stage: Stage) -> None:
         assert max(map(len, one.split("\n"))) <= 80
     assert "20 of 40 known URLs · 50 %" in stage.said
     assert "Ctrl-C stops watching; the crawl continues" in drawn[0]
-    after = stage.said.rpartition(FIRST_SCREEN)[2]
-    assert f"{RUN} finished in 0:20: 40 pages" in after
+    assert f"{RUN} finished in 0:20: 40 pages" in stage.said.rpartition(FIRST_SCREEN)[2]
     assert COLOUR.search(stage.said)
 
 
@@ -117,8 +116,7 @@ def test_silent_stack_keeps_last_picture_with_its_age(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "seconds"),
-    [({"AWS_ENDPOINT_URL": "http://x"}, 60), ({}, 300)],
+    ("environment", "seconds"), [({"AWS_ENDPOINT_URL": "http://x"}, 60), ({}, 300)]
 )
 def test_silent_stack_is_given_up_after_time_limit(
     stage: Stage, environment: dict[str, str], seconds: int

@@ -1,7 +1,8 @@
-"""Clients of a store and of a stack: poll intervals and refused functions."""
+"""Clients of a store and of a stack: poll intervals, refused functions and workers."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -10,14 +11,13 @@ import orbweaver
 from orbweaver.cli.session import stack_session
 from orbweaver.cli.stack import AWS_POLL_S, LOCAL_POLL_S, StackPlace
 from orbweaver.cli.store import POLL_S, is_store
-from orbweaver.model.settings import STORE, Settings
-from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Everything, Machine, Stage
+from orbweaver.library import blocking
+from orbweaver.model.settings import ALONE_PAGES_MAX, CORES, STORE, Settings, workers_for
+from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Machine, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-    from orbweaver.app.ports import PortSet
 
 
 class Slept(Exception):
@@ -37,7 +37,7 @@ class Alarm:
 def on_stack(stage: Stage, environment: Mapping[str, str]) -> orbweaver.AsyncClient:
     client, settings = orbweaver.AsyncClient(stack="Orbweaver"), Settings()
     place = StackPlace(machine=Machine(), settings=settings, environment=environment)
-    client._session = stack_session(cast("PortSet", Everything(stage, settings)), place)
+    client._session = stack_session(stage.ports(settings), place)
     return client
 
 
@@ -73,3 +73,46 @@ async def test_client_of_stack_with_page_hook_is_refused() -> None:
     begun = await client.start(SITE)
     with pytest.raises(ValueError, match="those of a stack are in `pages`"):
         await client.wait(begun, on_page=print)
+
+
+# --- number of workers ----------------------------------------------------------------------------
+
+SMALL, LARGE = {"max_pages": ALONE_PAGES_MAX}, {"max_pages": ALONE_PAGES_MAX + 1}
+
+
+@pytest.mark.parametrize(
+    ("pages_max", "number"),
+    [(1, 1), (ALONE_PAGES_MAX, 1), (ALONE_PAGES_MAX + 1, CORES), (None, CORES)],
+)
+def test_crawl_with_small_limit_has_one_worker(pages_max: int | None, number: int) -> None:
+    """One process orders links better than several processes."""
+    assert workers_for(pages_max) == number
+
+
+@pytest.mark.parametrize(
+    ("options", "number"),
+    [
+        (SMALL, 1),
+        ({"definition": {"limits": {"pages": ALONE_PAGES_MAX}}}, 1),
+        (LARGE, CORES),
+        ({}, CORES),
+        ({**SMALL, "workers": 3}, 3),
+        ({"extractors": {"one": len}}, 1),
+    ],
+)
+def test_program_has_same_workers_as_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], number: int
+) -> None:
+    taken = []
+
+    class Refused(Exception):
+        """Raised instead of opening the store."""
+
+    def client(**given: Any) -> object:
+        taken.append(given["workers"])
+        raise Refused
+
+    monkeypatch.setattr(blocking, "Client", client)
+    with pytest.raises(Refused):
+        orbweaver.crawl("https://shop.example/", store=tmp_path, **options)
+    assert taken == [number]
