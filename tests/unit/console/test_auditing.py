@@ -95,8 +95,7 @@ async def test_audit_equals_command_and_is_kept_until_export_changes(
         assert await ended(stage) == found
         assert len(started) == 1
         export(tmp_path, of=site(broken=1))
-        changed = await ended(stage)
-        assert changed["report"] == await asyncio.to_thread(reported, tmp_path)
+        assert (await ended(stage))["report"] == await asyncio.to_thread(reported, tmp_path)
         assert len(started) == 2
 
 
@@ -119,10 +118,8 @@ async def test_audit_without_export_names_export_command(tmp_path: Path) -> None
         found = await ended(stage)
         assert (found["state"], "no exports in out" in found["why"]) == ("absent", True)
         export(tmp_path, "other-1")
-        found = await ended(stage)
-        assert f"`orbweaver export --crawl {RUN.id}`" in found["why"]
-        reply = await stage.ask("GET", "/console/audit?crawl=nope")
-        assert reply.status == 404
+        assert f"`orbweaver export --crawl {RUN.id}`" in (await ended(stage))["why"]
+        assert (await stage.ask("GET", "/console/audit?crawl=nope")).status == 404
 
 
 async def test_failed_audit_tells_why_and_runs_again_on_request(tmp_path: Path) -> None:

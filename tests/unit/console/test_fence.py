@@ -13,10 +13,10 @@ from orbweaver.console.files import static_files
 from orbweaver.console.server import ConsoleServer
 from orbweaver.console.stored import GOOD_MS, TICKETS_MAX, Tickets
 from orbweaver.model.crawl import State
-from tests.unit.console.stage import BEARER, RUN, TOKEN, opened
+from tests.unit.console.stage import BEARER, RUN, TOKEN
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from tests.unit.console.stage import Stage
 
 PAUSE = ("POST", f"/api/crawls/{RUN.id}/pause")
 LIST = ("GET", "/api/crawls")
@@ -53,38 +53,34 @@ def test_list_of_attempts_has_at_least_forty() -> None:
 
 @pytest.mark.parametrize(("headers", "status"), ATTEMPTS, ids=str)
 async def test_attempt_is_refused_and_changes_nothing(
-    headers: dict[str, str], status: int, tmp_path: Path
+    stage: Stage, headers: dict[str, str], status: int
 ) -> None:
-    async with opened(tmp_path) as stage:
-        await stage.begin()
-        port = {"port": stage.url.port, "stored": stage.stored_port}
-        sent = {name: value.format(**port) for name, value in headers.items()}
-        for method, path in (PAUSE, LIST, ("GET", "/console/about"), ("POST", "/console/table")):
-            reply = await stage.ask(method, path, sent)
-            assert reply.status == status, path
-            assert RUN.id not in await reply.text()
-            assert "Access-Control-Allow-Origin" not in reply.headers
-        crawl = await stage.ports.crawls.get(RUN.id)
-        assert crawl is not None
-        assert crawl.state is State.RUNNING
+    await stage.begin()
+    port = {"port": stage.url.port, "stored": stage.stored_port}
+    sent = {name: value.format(**port) for name, value in headers.items()}
+    for method, path in (PAUSE, LIST, ("GET", "/console/about"), ("POST", "/console/table")):
+        reply = await stage.ask(method, path, sent)
+        assert reply.status == status, path
+        assert RUN.id not in await reply.text()
+        assert "Access-Control-Allow-Origin" not in reply.headers
+    crawl = await stage.ports.crawls.get(RUN.id)
+    assert crawl is not None
+    assert crawl.state is State.RUNNING
 
 
 OPEN = ("/download/{ticket}", "/sign-in.json")
 
 
-async def test_every_route_except_files_and_tickets_needs_token(tmp_path: Path) -> None:
-    async with opened(tmp_path) as stage:
-        server = ConsoleServer(api_of(stage.ports), stage.actions, fence_at(1, TOKEN), 2)
-        routes = {
-            (route.method, route.resource.canonical.format(path="crawls", id=RUN.id))
-            for route in server.app().router.routes()
-            if route.resource is not None
-            and route.resource.canonical not in {*static_files(), *OPEN}
-        }
-        assert len(routes) > 10
-        for method, path in routes:
-            reply = await stage.ask("GET" if method == "*" else method, path, {})
-            assert reply.status == 401, path
+async def test_every_route_except_files_and_tickets_needs_token(stage: Stage) -> None:
+    server = ConsoleServer(api_of(stage.ports), stage.actions, fence_at(1, TOKEN), 2)
+    routes = {
+        (route.method, route.resource.canonical.format(path="crawls", id=RUN.id))
+        for route in server.app().router.routes()
+        if route.resource is not None and route.resource.canonical not in {*static_files(), *OPEN}
+    }
+    assert len(routes) > 10
+    for method, path in routes:
+        assert (await stage.ask("GET" if method == "*" else method, path, {})).status == 401, path
 
 
 @pytest.mark.parametrize(
@@ -102,43 +98,38 @@ async def test_every_route_except_files_and_tickets_needs_token(tmp_path: Path) 
         "/app.js/",
     ],
 )
-async def test_only_files_of_application_are_served(path: str, tmp_path: Path) -> None:
-    async with opened(tmp_path) as stage:
-        reply = await stage.ask("GET", path, {})
-        assert reply.status == 404
+async def test_only_files_of_application_are_served(stage: Stage, path: str) -> None:
+    assert (await stage.ask("GET", path, {})).status == 404
 
 
-async def test_token_is_accepted_with_each_name_of_this_machine(tmp_path: Path) -> None:
-    async with opened(tmp_path) as stage:
-        for name in ("127.0.0.1", "localhost", "[::1]"):
-            host = f"{name}:{stage.url.port}"
-            for headers in ({}, {"Origin": f"http://{host}"}, {"Sec-Fetch-Site": "same-origin"}):
-                reply = await stage.ask(*LIST, {**BEARER, **headers, "Host": host})
-                assert reply.status == 200
+async def test_token_is_accepted_with_each_name_of_this_machine(stage: Stage) -> None:
+    for name in ("127.0.0.1", "localhost", "[::1]"):
+        host = f"{name}:{stage.url.port}"
+        for headers in ({}, {"Origin": f"http://{host}"}, {"Sec-Fetch-Site": "same-origin"}):
+            assert (await stage.ask(*LIST, {**BEARER, **headers, "Host": host})).status == 200
 
 
-async def test_every_answer_has_security_headers(tmp_path: Path) -> None:
-    async with opened(tmp_path) as stage:
-        for path, headers in (
-            ("/", {}),
-            ("/app.js", {}),
-            ("/api/crawls", BEARER),
-            ("/api/crawls", {}),
-            ("/nowhere", {}),
-        ):
-            reply = await stage.ask("GET", path, headers)
-            policy = dict(
-                part.strip().split(" ", 1)
-                for part in reply.headers["Content-Security-Policy"].split(";")
-            )
-            assert policy["default-src"] == "'none'"
-            assert policy["script-src"] == policy["style-src"] == "'self'"
-            assert policy["require-trusted-types-for"] == "'script'"
-            assert policy["frame-ancestors"] == "'none'"
-            assert policy["frame-src"] == f"http://127.0.0.1:{stage.stored_port}"
-            assert reply.headers["X-Content-Type-Options"] == "nosniff"
-            assert reply.headers["Referrer-Policy"] == "no-referrer"
-            assert reply.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+async def test_every_answer_has_security_headers(stage: Stage) -> None:
+    for path, headers in (
+        ("/", {}),
+        ("/app.js", {}),
+        ("/api/crawls", BEARER),
+        ("/api/crawls", {}),
+        ("/nowhere", {}),
+    ):
+        reply = await stage.ask("GET", path, headers)
+        policy = dict(
+            part.strip().split(" ", 1)
+            for part in reply.headers["Content-Security-Policy"].split(";")
+        )
+        assert policy["default-src"] == "'none'"
+        assert policy["script-src"] == policy["style-src"] == "'self'"
+        assert policy["require-trusted-types-for"] == "'script'"
+        assert policy["frame-ancestors"] == "'none'"
+        assert policy["frame-src"] == f"http://127.0.0.1:{stage.stored_port}"
+        assert reply.headers["X-Content-Type-Options"] == "nosniff"
+        assert reply.headers["Referrer-Policy"] == "no-referrer"
+        assert reply.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
 def test_policy_has_no_ipv6_source() -> None:
@@ -166,18 +157,17 @@ def test_token_is_not_in_repr_of_fence() -> None:
 # --- tickets ------------------------------------------------------------------------------------
 
 
-async def test_ticket_works_once_and_for_a_minute(tmp_path: Path) -> None:
-    async with opened(tmp_path) as stage:
-        await stage.begin("/")
-        ticket = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
-        assert (await stage.ask("GET", f"/download/{ticket}", {})).status == 200
-        assert (await stage.ask("GET", f"/download/{ticket}", {})).status == 404
-        late = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
-        stage.clock.at_ms += GOOD_MS
-        assert (await stage.ask("GET", f"/download/{late}", {})).status == 404
-        other = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
-        stored = URL(f"http://127.0.0.1:{stage.stored_port}/{other}")
-        assert (await stage.client.get(stored)).status == 404  # a ticket for a file
+async def test_ticket_works_once_and_for_a_minute(stage: Stage) -> None:
+    await stage.begin("/")
+    ticket = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
+    assert (await stage.ask("GET", f"/download/{ticket}", {})).status == 200
+    assert (await stage.ask("GET", f"/download/{ticket}", {})).status == 404
+    late = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
+    stage.clock.at_ms += GOOD_MS
+    assert (await stage.ask("GET", f"/download/{late}", {})).status == 404
+    other = (await stage.post("/console/table", {"crawl": RUN.id}))["ticket"]
+    stored = URL(f"http://127.0.0.1:{stage.stored_port}/{other}")
+    assert (await stage.client.get(stored)).status == 404  # a ticket for a file
 
 
 def test_tickets_are_bounded_in_number_and_unique() -> None:

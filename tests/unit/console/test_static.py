@@ -1,11 +1,14 @@
-"""Static files of the console: vendored files are unchanged, scripts are small and safe."""
+"""Static files of the console: vendored files are unchanged, scripts are small, safe and typed."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import re
+import subprocess
 from pathlib import Path
+
+import pytest
 
 import orbweaver
 from orbweaver.console.files import static_files
@@ -71,8 +74,7 @@ def test_no_script_makes_elements_or_code_from_text() -> None:
 def test_urls_of_sites_are_never_links() -> None:
     for path in SCRIPTS:
         for target in re.findall(r"href=(\S+)", path.read_text()):
-            ours = ('"#', '"/', "${`#/", "${link(")
-            assert target.startswith(ours), (path.name, target)
+            assert target.startswith(('"#', '"/', "${`#/", "${link(")), (path.name, target)
 
 
 def test_every_import_is_served_and_every_module_imported() -> None:
@@ -82,3 +84,17 @@ def test_every_import_is_served_and_every_module_imported() -> None:
         for found in re.findall(r"[\"'(](/[\w./-]+\.(?:js|css|svg))[\"')]", path.read_text())
     }
     assert named | {"/", "/index.html"} == set(static_files())
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+PROJECT = Path(__file__).parents[2] / "console"
+CHECKER = PROJECT / "node_modules" / ".bin" / "tsc"
+
+
+@pytest.mark.skipif(not CHECKER.exists(), reason="`make setup` installs the type checker")
+def test_scripts_pass_type_checker() -> None:
+    done = subprocess.run(
+        [CHECKER, "--project", PROJECT], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
