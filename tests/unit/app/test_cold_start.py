@@ -39,7 +39,12 @@ HEAVY = (
     *("aioboto3", "boto3", "s3transfer", "aiofiles"),
     *("aiohttp.web", "aiohttp.test_utils", "asyncssh", "duckdb", "bcrypt", "html_to_markdown"),
     *("multiprocessing", "publicsuffixlist", "pydantic", "re2", "sqlite3", "unittest", "xml.sax"),
-    *("tests.memory", "orbweaver.cli.main", "orbweaver.exporting.formats.parquet"),
+    *(
+        "tests.memory",
+        "orbweaver.library",
+        "orbweaver.cli.main",
+        "orbweaver.exporting.formats.parquet",
+    ),
 )
 # Only some functions need these.
 HEAVY_TO_WORKERS = (

@@ -1,4 +1,4 @@
-"""Crawls over an embedded store: real components, a small web, killed workers, an export."""
+"""Crawls over an embedded store: components, killed workers, an export and its progress."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,15 @@ from orbweaver.app import wiring
 from orbweaver.app.wiring_exporting import alone_of, exporter_of
 from orbweaver.model.crawl import State
 from tests.unit.app.store_machine import HOLD_S, PAGES, REMAINING_MS, Machine
-from tests.unit.stage import CRAWL, NOW_MS, SITE
+from tests.unit.stage import CRAWL, NOW_MS, SITE, SmallWeb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from orbweaver.control.crawl_control import Control
+    from orbweaver.model.http_exchange import Request
     from orbweaver.model.ports import Fetcher
+    from tests.unit.stage import Answer
 
 ROOT = Path(__file__).parents[3]
 DAY = "2026-11-21"
@@ -110,3 +114,42 @@ async def test_concurrent_workers_repeat_no_page(machine: Machine) -> None:
     await machine.start()
     assert await asyncio.gather(*(worker(machine, NOW_MS) for _ in range(3))) == [0, 0, 0]
     await check(machine)
+
+
+# --- progress -------------------------------------------------------------------------------------
+
+
+class WatchedWeb(SmallWeb):
+    """Records at each request the reported and the committed numbers of ended URLs."""
+
+    control: Control
+    stored: Control
+
+    def __init__(self, web: SmallWeb, machine: Machine) -> None:
+        super().__init__(machine.clock)
+        self.answers = web.answers
+        self.told: list[tuple[int, int]] = []
+
+    async def fetch(self, request: Request) -> Answer:
+        told, stored = await self.control.status(CRAWL.id), await self.stored.status(CRAWL.id)
+        self.told.append((told.counters.done, stored.counters.done))
+        return await super().fetch(request)
+
+
+async def test_progress_counts_each_page_before_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path)
+    web = WatchedWeb(machine.web, machine)
+    monkeypatch.setattr(wiring, "fetcher_of", lambda _ports: web)
+    crawl = replace(CRAWL, delay_ms=1_000)
+    await machine.start(crawl)
+    ports = machine.open()
+    web.control, web.stored = wiring.control_of(ports, ports.underway), wiring.control_of(ports)
+    await machine.work(ports)
+    assert len(web.told) == PAGES
+    assert [told for told, _ in web.told] == list(range(PAGES))
+    assert max(told - stored for told, stored in web.told) > 1
+    assert not ports.underway.counts(CRAWL.id)
+    status = await web.control.status(CRAWL.id)
+    assert (status.crawl.state, status.counters.done) == (State.FINISHED, PAGES)

@@ -140,8 +140,7 @@ async def test_further_processes_begin_when_worker_has_work_for_them(
 
 
 @pytest.mark.parametrize(
-    ("delay_ms", "receives", "batches"),
-    [(0, 1, [3]), (1_000, 1, [1, 1, 1]), (1_000, 2, [3])],
+    ("delay_ms", "receives", "batches"), [(0, 1, [3]), (1_000, 1, [1, 1, 1]), (1_000, 2, [3])]
 )
 async def test_messages_of_crawl_with_delay_are_batches_unless_suspected(
     tmp_path: Path,

@@ -85,8 +85,7 @@ async def test_refusal_of_store_api_is_documented_problem(
 async def test_store_api_without_token_still_checks_host_names(ports: StorePorts) -> None:
     async with TestClient(TestServer(http_api(ports, api_fence((), None)))) as client:
         reply = await client.get("/crawls")
-        assert reply.status == 200
-        assert reply.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert (reply.status, reply.headers["Cross-Origin-Resource-Policy"]) == (200, "same-origin")
         assert (await client.get("/crawls", headers={"Sec-Fetch-Site": "none"})).status == 200
         refused = await client.get("/crawls", headers={"Sec-Fetch-Site": "cross-site"})
         assert refused.status == 403
@@ -98,8 +97,7 @@ def test_kept_token_is_private_and_replaced_if_unsafe(tmp_path: Path) -> None:
     path = tmp_path / TOKEN_FILE
     assert (read_or_create_token(tmp_path), path.stat().st_mode & 0o777) == (token, 0o600)
     path.chmod(0o644)
-    second = read_or_create_token(tmp_path)
-    assert (second != token, path.stat().st_mode & 0o777) == (True, 0o600)
+    assert (read_or_create_token(tmp_path) != token, path.stat().st_mode & 0o777) == (True, 0o600)
     path.unlink()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("planted")

@@ -73,6 +73,4 @@ def facts(**known: Any) -> Facts:
 
 def said(known: Facts) -> str:
     told = explain(known)
-    return "\n".join(
-        [told.verdict, *(f"{one.about}: {one.words}" for one in told.statements)],
-    )
+    return "\n".join([told.verdict, *(f"{one.about}: {one.words}" for one in told.statements)])

@@ -77,8 +77,12 @@ def words(explanation: Explanation, about: str) -> list[str]:
     return [one.words for one in explanation.statements if one.about == about]
 
 
-async def test_finished_crawl_explains_outcome_of_each_url() -> None:
-    stage = await begun()
+@pytest.fixture
+async def stage() -> Stage:
+    return await begun()
+
+
+async def test_finished_crawl_explains_outcome_of_each_url(stage: Stage) -> None:
     await stage.drain()
     for path, verdict in (
         ("/", "fetched: ok"),
@@ -98,13 +102,11 @@ async def test_finished_crawl_explains_outcome_of_each_url() -> None:
     assert words(await told(stage, f"{SITE}/busy"), "attempt") == ["4"]
     (rule,) = words(await told(stage, f"{SITE}/no"), "robots")
     assert rule.startswith("line 2: Disallow: /no")
-    unseen = await told(stage, f"{SITE}/never")
-    assert unseen.url_status is UrlStatus.UNSEEN
+    assert (await told(stage, f"{SITE}/never")).url_status is UrlStatus.UNSEEN
     assert (await told(stage, f"{SITE}/no/deeper")).refusal == "robots"
 
 
-async def test_queued_url_is_followed_through_journals() -> None:
-    stage = await begun()
+async def test_queued_url_is_followed_through_journals(stage: Stage) -> None:
     waiting = await told(stage, HOME)
     assert waiting.url_status is UrlStatus.WAITING
     assert words(waiting, "linked by") == ["no page: it is a seed"]
@@ -149,8 +151,7 @@ async def test_deferral_is_not_counted_as_attempt() -> None:
     assert "can be requested from 2026-11-21 09:" in words(explanation, "host")[0]
 
 
-async def test_paused_crawl_parks_url_and_cancelled_skips_it() -> None:
-    stage = await begun()
+async def test_paused_crawl_parks_url_and_cancelled_skips_it(stage: Stage) -> None:
     await step(stage)
     running = stage.world.crawls[PLAN.id]
     stage.world.crawls[PLAN.id] = replace(running, state=State.PAUSED)
@@ -158,8 +159,7 @@ async def test_paused_crawl_parks_url_and_cancelled_skips_it() -> None:
     stage.world.crawls[PLAN.id] = replace(running, state=State.STOPPING)
     stage.restart()
     await step(stage)
-    explanation = await told(stage, f"{SITE}/a")
-    assert explanation.url_status is UrlStatus.UNASKED
+    assert (await told(stage, f"{SITE}/a")).url_status is UrlStatus.UNASKED
     assert stage.web.urls == [f"{SITE}/robots.txt", HOME]
 
 
@@ -180,8 +180,7 @@ async def test_unrecorded_url_is_explained_by_its_journal() -> None:
     assert "its journal is gone" in (await told(stage, f"{SITE}/a")).verdict
 
 
-async def test_dead_letter_of_url_comes_first() -> None:
-    stage = await begun()
+async def test_dead_letter_of_url_comes_first(stage: Stage) -> None:
     await step(stage)
     packs = [pack for pack in stage.sent() if isinstance(pack, Pack)]
     for pack in packs:
@@ -202,17 +201,15 @@ async def test_dead_letter_of_url_comes_first() -> None:
     assert (await told(stage, f"{SITE}/a", other.id)).url_status is UrlStatus.DEAD_LETTER
 
 
-async def test_explain_without_access_to_dead_letters_notes_it() -> None:
-    stage = await begun()
+async def test_explain_without_access_to_dead_letters_notes_it(stage: Stage) -> None:
     stage.gate = fail_on("dead_letters.take")
     explanation = await told(stage, HOME)
     assert explanation.url_status is UrlStatus.WAITING
     assert words(explanation, "dead letters")[0].startswith("they could not be read")
 
 
-async def test_expired_claim_has_lapsed() -> None:
+async def test_expired_claim_has_lapsed(stage: Stage) -> None:
     """DynamoDB deletes expired items days late."""
-    stage = await begun()
     await stage.drain()
     stage.world.pages.clear()
     stage.world.journals.clear()
@@ -222,8 +219,7 @@ async def test_expired_claim_has_lapsed() -> None:
     assert words(explanation, "again")[0].startswith("at once")
 
 
-async def test_later_run_names_run_with_claim() -> None:
-    stage = await begun()
+async def test_later_run_names_run_with_claim(stage: Stage) -> None:
     await stage.drain()
     stage.clock.at_ms += 60_000
     await seed(stage, replace(PLAN, id="site-2", started_at_ms=stage.clock.at_ms))
@@ -236,8 +232,7 @@ async def test_later_run_names_run_with_claim() -> None:
     assert "site-2 skips it" in words(explanation, "claim")[1]
 
 
-async def test_url_unseen_by_run_is_explained_by_earlier_run() -> None:
-    stage = await begun()
+async def test_url_unseen_by_run_is_explained_by_earlier_run(stage: Stage) -> None:
     await stage.drain()
     stage.world.samples["site-1"] = {"pattern": (f"{SITE}/x",)}
     stage.clock.at_ms += 60_000
@@ -277,8 +272,7 @@ async def test_robots_txt_is_requested_once_for_all_runs() -> None:
     assert asked == ["https://other.example"]
 
 
-async def test_earlier_run_is_explained_by_its_own_record() -> None:
-    stage = await begun()
+async def test_earlier_run_is_explained_by_its_own_record(stage: Stage) -> None:
     await stage.drain()
     stage.clock.at_ms += 60_000
     again = replace(PLAN, id="site-2", started_at_ms=stage.clock.at_ms, window_s=0)
@@ -289,8 +283,7 @@ async def test_earlier_run_is_explained_by_its_own_record() -> None:
     assert words(explanation, "claim")[1] == "by another run than site-1"
 
 
-async def test_record_of_later_day_is_found() -> None:
-    stage = await begun()
+async def test_record_of_later_day_is_found(stage: Stage) -> None:
     await step(stage)
     stage.clock.at_ms += 3 * DAY_MS
     await stage.drain()
@@ -298,8 +291,7 @@ async def test_record_of_later_day_is_found() -> None:
     assert {day[:10] for day, _ in stage.world.pages} == {"2026-11-21", "2026-11-24"}
 
 
-async def test_claim_chooses_crawl_if_no_scope_matches() -> None:
-    stage = await begun()
+async def test_claim_chooses_crawl_if_no_scope_matches(stage: Stage) -> None:
     other = "https://www.example.org/"
     stage.web.put(HOME, answer(301, location=other))
     await step(stage)
@@ -313,8 +305,7 @@ async def test_claim_chooses_crawl_if_no_scope_matches() -> None:
     assert (await told(stage, "mailto:x")).url_status is UrlStatus.MALFORMED
 
 
-async def test_link_check_is_explained_only_if_there_is_no_other_crawl() -> None:
-    stage = await begun()
+async def test_link_check_is_explained_only_if_there_is_no_other_crawl(stage: Stage) -> None:
     await stage.drain()
     check = replace(PLAN, id="check-links-1", name="check-links", started_at_ms=NOW_MS + 1)
     await seed(stage, check)
@@ -323,8 +314,7 @@ async def test_link_check_is_explained_only_if_there_is_no_other_crawl() -> None
     assert words(await told(stage, "https://elsewhere.example/"), "crawl")[0].startswith(PLAN.id)
 
 
-async def test_crawl_with_claim_comes_before_newer_crawl() -> None:
-    stage = await begun()
+async def test_crawl_with_claim_comes_before_newer_crawl(stage: Stage) -> None:
     await stage.drain()
     newer = replace(PLAN, id="n-1", name="n", started_at_ms=NOW_MS + 1, depth_max=0)
     await seed(stage, newer)
@@ -333,9 +323,7 @@ async def test_crawl_with_claim_comes_before_newer_crawl() -> None:
     assert words(explanation, "crawl")[0].endswith("the newest that has claimed it")
 
 
-async def test_each_name_is_asked_once_for_its_claim(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_each_name_is_asked_once_for_its_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = await begun()
     await seed(stage, Crawl(id="n-1", name="n", started_at_ms=NOW_MS + 1, seeds=("http://n/",)))
     asked: list[str] = []
@@ -417,7 +405,6 @@ async def test_link_refused_for_depth_is_reported() -> None:
     )
 
 
-async def test_referrer_of_unseen_url_is_not_known() -> None:
-    stage = await begun()
+async def test_referrer_of_unseen_url_is_not_known(stage: Stage) -> None:
     told_of = {one.about: one.words for one in (await told(stage, "https://else/")).statements}
     assert told_of["linked by"] == "not known: pages whose links are left out are not kept"

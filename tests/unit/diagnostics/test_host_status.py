@@ -75,11 +75,7 @@ def test_next_slot_and_block_are_shown_until_they_pass(
     [
         (None, "not fetched yet", 1_000),
         (RobotsEntry(fetched_at_ms=NOW_MS, verdict="allow"), "none", 1_000),
-        (
-            RobotsEntry(fetched_at_ms=NOW_MS, verdict="unreachable"),
-            "unreachable: no answer",
-            1_000,
-        ),
+        (RobotsEntry(fetched_at_ms=NOW_MS, verdict="unreachable"), "unreachable: no answer", 1_000),
         (RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: *\nDisallow: /x"), "found", 1_000),
         (
             RobotsEntry(fetched_at_ms=NOW_MS, body=b"User-agent: bot\nCrawl-delay: 2.5"),

@@ -12,6 +12,7 @@ from orbweaver.diagnostics.refusal_report import Examples, report_of
 from orbweaver.frontier.pack_result import SAMPLES_MAX, FoundLinks, PackResult
 from orbweaver.model.outcome import Outcome, Reason, Refusal
 from orbweaver.model.page_record import PageRecord
+from tests.contract import samples
 
 if TYPE_CHECKING:
     import pytest
@@ -37,10 +38,7 @@ COUNTS = {
 
 
 def record(path: str, outcome: Outcome, reason: Reason) -> PageRecord:
-    url = f"{SITE}{path}"
-    return PageRecord(
-        crawl="c", url=url, outcome=outcome, reason=reason, fetched_at=NOW_MS, depth=0
-    )
+    return samples.record(0, url=f"{SITE}{path}", outcome=outcome, reason=reason)
 
 
 def test_report_lists_reasons_by_frequency_with_meaning() -> None:
@@ -57,8 +55,7 @@ def test_report_lists_reasons_by_frequency_with_meaning() -> None:
         ("failed", "tls", 2),
     ]
     means = {line.reason: line.means for line in report.skipped}
-    assert means["depth"] == Refusal.DEPTH.means
-    assert means["tls"] == Reason.TLS.means
+    assert (means["depth"], means["tls"]) == (Refusal.DEPTH.means, Reason.TLS.means)
     assert means["from_the_future"] == ""
     assert report.skipped[1].samples == ("https://other.example/",)
 

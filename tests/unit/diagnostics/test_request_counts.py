@@ -151,8 +151,7 @@ def test_exclusion_losing_pages_is_not_suggested() -> None:
     ids = [record(f"/show/{at}a{at}", reason=Reason.NOINDEX) for at in range(30)]
     named = [record("/show/about"), record("/show/contact")]
     counts = counts_of([*ids, *named])
-    told = counts.requests(TOTAL)
-    assert told.suggested == ()
+    assert counts.requests(TOTAL).suggested == ()
     found = kinds_of(counts)
     assert found["/show/*"].brought_little
     assert found["/show/*"].saves_requests == 32
@@ -214,8 +213,7 @@ def test_kind_with_new_content_gets_no_exclusion(
     counts = counts_of([first, *REPEATS[1:], *ITEMS])
     samples = [one.url for one in counts.samples() if "log-in" in one.url]
     digests = {url: at * 0x0123_4567_89AB if texts > 1 else 7 for at, url in enumerate(samples)}
-    found = counts.requests(TOTAL, digests if texts else {})
-    assert found.suggested == suggested
+    assert counts.requests(TOTAL, digests if texts else {}).suggested == suggested
 
 
 def test_kind_linking_a_page_first_gets_no_exclusion() -> None:
@@ -293,8 +291,7 @@ def test_folders_merge_despite_few_leading_pages() -> None:
         for column in "NM"
     ]
     found = kinds_of(counts_of([*sorts, *led]))
-    assert found["/**/?C=*;O=*"].requests == 80
-    assert found["/**/?C=*;O=*"].led_to == 4
+    assert (found["/**/?C=*;O=*"].requests, found["/**/?C=*;O=*"].led_to) == (80, 4)
 
 
 def test_sitemaps_do_not_count_as_waste() -> None:

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orbweaver.diagnostics.rule_texts import (
-    moment,
-    never_requested_reason,
-    span,
-    trap_rule,
-)
+from orbweaver.diagnostics.rule_texts import moment, never_requested_reason, span, trap_rule
 from orbweaver.model.address_policy import parse_allowed
 from orbweaver.model.outcome import Reason, Refusal
 
