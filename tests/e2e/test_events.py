@@ -1,4 +1,4 @@
-"""Two crawls in a row: warm workers, and announcements by a rule on the event bus."""
+"""Two crawls in a row: warm workers, announcements by a rule on the event bus, and metrics."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from localstack import processes
+from orbweaver.model.metrics import Metric
 from tests.e2e.announcements import listening
 from tests.e2e.stand import Stand, until
 from tests.sites import graph
@@ -55,3 +56,16 @@ def test_each_crawl_is_announced_once_by_warm_workers(stand: Stand) -> None:
         counts = event["detail"]["counts"]
         assert (counts["claimed"], counts["fetched"]) == (result["claimed"], len(links))
         assert event["detail"]["stop"] == "finished"
+    check_metrics(stand, site.url, len(ended) * len(links))
+
+
+def check_metrics(stand: Stand, site: str, pages: int) -> None:
+    """Check that each invocation logged one line of metrics, and no URL."""
+    lines = stand.lines("WorkerLogGroup")
+    written = [json.loads(line) for line in lines if '"CloudWatchMetrics"' in line]
+    worked = [line for line in written if Metric.URLS_ENDED in line]
+    assert sum(sum(line[Metric.URLS_ENDED]) for line in worked) >= pages
+    for line in worked:
+        assert {Metric.FETCH_MS, Metric.COST_DOLLARS} & line.keys()
+        assert line["service"] == "worker"
+    assert not [line for line in lines if f"{site}/" in line]
