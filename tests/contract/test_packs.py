@@ -13,23 +13,15 @@ from orbweaver.frontier.claims import AlreadyCommitted, Closed, Committed, OverB
 from orbweaver.frontier.journal import Journal, Ledger
 from orbweaver.frontier.journal_codec import encode
 from orbweaver.model.crawl import State
-from orbweaver.model.page_record import shard_of
 from tests.contract import samples
 from tests.memory import MemoryPacks
 from tests.memory import World as MemoryState
 
 if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
     from tests.contract.worlds import World
 
 ONE, TWO, THREE = samples.pack_ids(3)
 ITEM_BYTES_MAX = 400 * 1024
-
-
-def on_one_shard(crawl: Crawl, count: int) -> list[str]:
-    """Build pack ids that count on shard 0."""
-    named = samples.pack_ids(count * crawl.shards * 8)
-    return [pack for pack in named if shard_of(pack, crawl.shards) == 0][:count]
 
 
 async def test_unknown_pack_is_not_recalled(world: World) -> None:
