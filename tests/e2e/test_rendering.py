@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.long,
     pytest.mark.timeout(400),
     pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed"),
 ]
