@@ -65,7 +65,7 @@ def test_alarms_of_stack_start_with_raised_ones(monkeypatch: pytest.MonkeyPatch)
     assert found[0].meaning == "Look. Run: it"
 
 
-def test_denied_alarms_are_none_and_failed_read_names_stack(
+def test_failed_read_of_alarms_is_error_unless_denied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     watch(monkeypatch, Watched(error="AccessDenied"))
