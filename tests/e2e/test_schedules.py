@@ -72,9 +72,7 @@ def test_crawl_recurs_until_schedule_is_removed(stand: Stand, tmp_path: Path) ->
         put = stand.orbweaver("schedule", "put", "--config", str(file), "--json").result
         assert (put["name"], put["expression"]) == (NAME, "cron(0 3 * * ? *)")
         assert datetime.fromisoformat(put["next"][0]).timestamp() > time.time()
-        assert (
-            f"{NAME}  cron(0 3 * * ? *)  Europe/Berlin" in stand.orbweaver("schedule", "list").out
-        )
+        assert f"{NAME}  cron 0 3 * * ? *  Europe/Berlin" in stand.orbweaver("schedule", "list").out
 
         with stand.client("scheduler") as scheduler:
             scheduled = scheduler.get_schedule(GroupName=stand.outputs["ScheduleGroup"], Name=NAME)
