@@ -123,7 +123,9 @@ SYNONYMS = {
     **dict.fromkeys(("--csv", "--jsonl", "--parquet", "--warc"), "--format"),
     **dict.fromkeys(("--output", "--output-dir", "-o", "-O"), "--out"),
     **dict.fromkeys(("--limit", "--max-requests", "--max-urls"), "--max-pages"),
-    **dict.fromkeys(("--input-file", "-i", "--seed-file", "--seedFile", "--urls"), "--seeds"),
+    **dict.fromkeys(
+        ("--input-file", "-i", "--seed-file", "--seedFile", "--seeds-file", "--urls"), "--seeds"
+    ),
     **dict.fromkeys(("--depth", "--max-crawl-depth", "--level"), "--max-depth"),
 }
 # Minimum similarity of a suggested option. A lower value would suggest --saved for --csv.

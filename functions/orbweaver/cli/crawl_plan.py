@@ -46,5 +46,7 @@ def _seeds_given(arguments: Namespace, around: CliContext) -> dict[str, Any]:
         return {"seeds": tuple(typed)}
     from orbweaver.cli.seed_files import seeds_in
 
-    listed = (seeds_in(name, around.folder, around, arguments.column) for name in lists)
-    return {"seeds": (*typed, *chain.from_iterable(listed))}
+    listed = {name: seeds_in(name, around.folder, around, arguments.column) for name in lists}
+    for name in (name for name, seeds in listed.items() if not seeds):
+        around.note(f"{'the input' if name == STANDARD_INPUT else name} has no URL")
+    return {"seeds": (*typed, *chain.from_iterable(listed.values()))}

@@ -60,6 +60,9 @@ SEEDS_BYTES_MAX = 32 * 1024 * 1024
 SPLIT = "split the list, and crawl each part with the same --name: they share their seen URLs"
 # A URL with a user name, and possibly a password, before the host.
 _USER = re.compile(r"\s*[A-Za-z]+:[/\\]+[^/\\?#]*@")
+# The port of a URL.
+_PORT = re.compile(r"\s*[A-Za-z]+://(?:[^/?#@]*@)?(?:\[[^\]/]*\]|[^/?#:]*):([^/?#]+)")
+PORTS = 65_536
 # Names of parameters as canonical URLs spell them. A `*` at the end matches any characters.
 PARAMETER = re.compile(r"[!-\"$-%'-)+-<>-~]{1,64}\*?|\*")
 PARAMETERS_MAX = 100
@@ -406,8 +409,14 @@ def problem_of(reference: str, tracking: tuple[str, ...] | None = None) -> str |
             return f"{redacted(reference)!r} cannot be crawled: {problem_of_line(reference)}"
         suggestion = suggest_url(reference)
         hint = f"; did you mean {suggestion}?" if suggestion else ""
-        return f"{redacted(reference)!r} cannot be crawled: {error}{hint}"
+        why = "a port is a number from 1 to 65535" if _has_bad_port(reference) else error
+        return f"{redacted(reference)!r} cannot be crawled: {why}{hint}"
     return None
+
+
+def _has_bad_port(reference: str) -> bool:
+    found = _PORT.match(reference)
+    return found is not None and not (found[1].isdecimal() and int(found[1]) < PORTS)
 
 
 def _canonical_of(reference: str, tracking: tuple[str, ...] | None) -> str:

@@ -62,7 +62,7 @@ def test_crawl_begins_at_urls_of_list(
         ("a.txt", f'{{"url": "{A}", "metod": "POST"}}', "", ["unknown key 'metod': give url, "]),
         ("a.txt", '{"url"', "", ["cannot be crawled: it is not JSON"]),
         ("a.txt", "x\n" * 25, "", ["line 20: 'x'", "5 more lines cannot be crawled"]),
-        ("a.txt", "", "", ["there is no seed: give at least one URL"]),
+        ("a.txt", "", "", ["a.txt has no URL", "there is no seed: give at least one URL"]),
         ("a.txt", "\x1f\udc8bx", "", ["a.txt is not a whole gzip file"]),
         ("a.txt", f"{A}\n\udcff\n", "", ["a.txt, line 2 is not UTF-8"]),
         ("a.txt", f"{A}\n" * 9, "", ["a.txt has more than 5 URLs", "split the list"]),

@@ -103,6 +103,8 @@ def test_plan_strips_chosen_parameters_from_all_urls(
         ({"seeds": ("example.com/a?b",)}, "seeds", "did you mean https://example.com/a?b?"),
         ({"seeds": ("localhost:8000/x",)}, "seeds", "did you mean http://localhost:8000/x?"),
         ({"seeds": ("127.0.0.1:80",)}, "seeds", "did you mean http://127.0.0.1/?"),
+        ({"seeds": ("http://[::1]:99999/a",)}, "seeds", "a port is a number from 1 to 65535"),
+        ({"seeds": ("http://a.test:8o80",)}, "seeds", "a port is a number from 1 to 65535"),
         ({"seeds": ("[::1]:8000",)}, "seeds", "did you mean http://[::1]:8000/?"),
         ({"seeds": ("htps://example.com",)}, "seeds", "did you mean https://example.com/?"),
         ({"seeds": ("htp://[/",)}, "seeds", "'htp://[/' cannot be crawled"),
