@@ -24,7 +24,7 @@ class Missing(StrEnum):
     """Reason why a stored part of a page cannot be read."""
 
     NOT_KEPT = "is not stored"
-    GONE = "is past its retention"
+    GONE = "is past its retention, or its file was deleted"
     FORGOTTEN = "was forgotten"
 
 

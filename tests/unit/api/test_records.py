@@ -241,7 +241,7 @@ async def test_missing_text_has_reason(bare: Stage) -> None:
     (rows,) = await walk(bare, "/crawls/site-1/texts", "texts")
     said = {row["url"].removeprefix(SITE): row["left_out"] for row in rows}
     assert said == {
-        "/gone": "it is past its retention",
+        "/gone": "it is past its retention, or its file was deleted",
         "/nowhere": "it is not stored",
         "/large": handlers.TOO_LARGE,
         "/huge": handlers.TOO_LARGE,

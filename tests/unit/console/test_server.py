@@ -650,7 +650,10 @@ async def test_stored_page_is_refused_by_other_host_or_port(stage: Stage) -> Non
     ("fields", "why"),
     [
         ({"body_key": None}, NOT_KEPT),
-        ({"body_key": "bodies/gone.warc.gz"}, "its body is past its retention"),
+        (
+            {"body_key": "bodies/gone.warc.gz"},
+            "its body is past its retention, or its file was deleted",
+        ),
         ({"content_type": "application/pdf"}, NO_TEXT),
         ({"content_type": "image/svg+xml"}, NO_TEXT),
         ({"content_type": None}, NO_TEXT),
