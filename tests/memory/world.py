@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
@@ -151,6 +151,23 @@ class World:
         """Raise StoredNewer for an item of a newer version."""
         if key in self.newer:
             raise StoredNewer(self.newer[key])
+
+    def total(self, crawl_id: str) -> Counter[str]:
+        """Return the sums of a crawl's counters."""
+        total: Counter[str] = Counter()
+        for (owner, _), shard in self.shards.items():
+            if owner == crawl_id:
+                total.update(shard.counts)
+        return total
+
+    def claimed(self, crawl_id: str) -> Iterator[tuple[str, str]]:
+        """Return the URLs that a crawl's commits claimed, with their packs."""
+        for owner, ledger, _ in self.commits:
+            if owner == crawl_id:
+                candidates = [target.url for target in self.journals[ledger.pack].candidates]
+                for place in ledger.children:
+                    # A journal that replaced another can be shorter and lack this URL.
+                    yield (candidates[place] if place < len(candidates) else "?"), ledger.pack
 
     def listed(self) -> list[Crawl]:
         """List crawls that are not erased and not of a newer version."""

@@ -63,8 +63,8 @@ def check(
     if plan.erases:
         # The other checks expect records, bodies and claims of every page.
         for crawl_id in world.crawls:
-            claimed = Counter(url for url, _ in _claims(world, crawl_id))
-            total = _total(world, crawl_id)
+            claimed = Counter(url for url, _ in world.claimed(crawl_id))
+            total = world.total(crawl_id)
             found += _counted(world, crawl_id, claimed, total, stuck=crawl_id in stuck)
             cloud.trace.counts["erased.skipped"] += total[f"{Outcome.SKIPPED}.{Reason.ERASED}"]
             cloud.trace.counts["erased.refused"] += total[f"refused.{Refusal.ERASED}"]
@@ -91,7 +91,7 @@ def check(
     found += check_rules(plan, world, cloud)
     given_up = {crawl_id for crawl_id in world.crawls if _given_up(world, crawl_id)}
     found += check_sequels(plan, runs, world, web, stuck, given_up, cloud.scarred)
-    totals = {crawl_id: _total(world, crawl_id) for crawl_id in world.crawls}
+    totals = {crawl_id: world.total(crawl_id) for crawl_id in world.crawls}
     found += check_budgets(plan, world, web, totals, cloud.scarred)
     found += check_hosts(world, totals)
     found += [Violation("I7 export", detail) for detail in cloud.exports.watch.found]
@@ -135,21 +135,11 @@ def _blamed(plan: Scenario, cloud: Cloud, message: object) -> bool:
 
 def _taken_in(plan: Scenario, world: World) -> Iterator[Violation]:
     """I1: messages that users sent to the queue themselves belong to the default crawl."""
-    claimed = {url for url, _ in _claims(world, DEFAULT_CRAWL)}
+    claimed = {url for url, _ in world.claimed(DEFAULT_CRAWL)}
     for _, body in plan.loose:
         message = decoded(body)
         if not isinstance(message, Loose) or not claimed.issuperset(message.references):
             yield Violation("I1 taken in", body)
-
-
-def _claims(world: World, crawl_id: str) -> Iterator[tuple[str, str]]:
-    """Return the URLs that a crawl's commits claimed, with their packs."""
-    for owner, ledger, _ in world.commits:
-        if owner == crawl_id:
-            candidates = [target.url for target in world.journals[ledger.pack].candidates]
-            for place in ledger.children:
-                # A journal that replaced another can be shorter and lack this URL.
-                yield (candidates[place] if place < len(candidates) else "?"), ledger.pack
 
 
 def _poison(plan: Scenario, url: str) -> bool:
@@ -165,8 +155,8 @@ def _counters(
 ) -> Iterator[Violation]:
     """I1, I2, I3, I8: each claimed URL has one outcome and one record, and the counters agree."""
     crawl = world.crawls[crawl_id]
-    claimed = Counter(url for url, _ in _claims(world, crawl_id))
-    total = _total(world, crawl_id)
+    claimed = Counter(url for url, _ in world.claimed(crawl_id))
+    total = world.total(crawl_id)
     yield from _counted(world, crawl_id, claimed, total, stuck=stuck)
     urls = Counter(record.url for record in records)
     if len(urls) != urls.total() and not crawl.continuous:
@@ -196,14 +186,6 @@ def _uncommitted(world: World, crawl_id: str) -> frozenset[str]:
         for record in journal.records
         if record.crawl == crawl_id
     )
-
-
-def _total(world: World, crawl_id: str) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for (owner, _), shard in world.shards.items():
-        if owner == crawl_id:
-            total.update(shard.counts)
-    return total
 
 
 def _counted(
@@ -239,7 +221,7 @@ def _budget(world: World, plan: CrawlPlan, crawl_id: str) -> Iterator[Violation]
             if claimed > plan.pages_max:
                 yield Violation("I5 budget", f"{crawl_id}: {claimed} of {plan.pages_max}")
                 return
-    total = _total(world, crawl_id)
+    total = world.total(crawl_id)
     forbidden = sum(total[f"{Outcome.SKIPPED}.{reason}"] for reason in FORBIDDEN)
     if total[UNSPENT] > forbidden:
         yield Violation("I5 given back", f"{crawl_id}: {total[UNSPENT]} of {forbidden}")
@@ -257,7 +239,7 @@ def _nothing_new(crawl: CrawlPlan, crawl_id: str, world: World, web: SimWeb) -> 
     }
     if promising := [place for place in places if band_at(place) < NOTHING_NEW]:
         yield Violation("nothing new: left", f"{crawl_id}: {promising[:3]}")
-    claimed = {url for url, _ in _claims(world, crawl_id)}
+    claimed = {url for url, _ in world.claimed(crawl_id)}
     left = {target.url for one in places.values() for target in targets_of(one.body)} - claimed
     run = world.crawls[crawl_id]
     oracle = walked(web, run, limit(world, crawl, crawl_id), frozenset(left))
@@ -286,11 +268,11 @@ def _complete(
     oracle = expected_walk(web, world, crawl, crawl_id, namesakes[0])
     if oracle is None:
         return
-    claimed = _total(world, crawl_id)["claimed"]
+    claimed = world.total(crawl_id)["claimed"]
     most = limit(world, crawl, crawl_id)
     expected = min(most, len(oracle.claimed))
     # A seed sent to a running crawl is accepted, or refused because the crawl had ended.
-    extras = {url for url, _ in _claims(world, crawl_id) if "/extra/" in url}
+    extras = {url for url, _ in world.claimed(crawl_id) if "/extra/" in url}
     more = len(crawl.extras) + plan.faults.late_seeds
     if most >= len(oracle.claimed) + more:
         expected += len(extras)
@@ -320,7 +302,7 @@ def _untold(namesakes: list[tuple[CrawlPlan, str]], crawl_id: str, world: World)
     actions = {action for other, _ in namesakes for _, action in other.actions}
     if actions & {"cancel", EDIT} or _given_up(world, crawl_id) or disturbed(world, crawl_id):
         return True
-    if any(cut(_total(world, run)) for _, run in namesakes):
+    if any(cut(world.total(run)) for _, run in namesakes):
         return True  # The order of work decides which URLs fit its budget.
     # Concurrent runs of one name share the URLs.
     return len(namesakes) > 1 and not _apart(world, [run for _, run in namesakes])
@@ -357,7 +339,7 @@ def _dangling(world: World, cloud: Cloud) -> Iterator[Violation]:
     """I1: a claim of a committed pack is counted by its ledger."""
     children: defaultdict[str, set[str]] = defaultdict(set)
     for crawl_id in world.crawls:
-        for url, pack in _claims(world, crawl_id):
+        for url, pack in world.claimed(crawl_id):
             children[pack].add(url)
     for claim in world.claims.values():
         ledger = world.ledgers.get(claim.pack)

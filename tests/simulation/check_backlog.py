@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
@@ -62,10 +61,7 @@ def _check_late(
     """Check that late packs are taken before a crawl ends, and that all remain at its limit."""
     if crawl.stop is Stop.FINISHED and left:
         yield Violation("late left", f"{crawl.id}: {len(left)}")
-    total: Counter[str] = Counter()
-    for (owner, _), shard in world.shards.items():
-        if owner == crawl.id:
-            total.update(shard.counts)
+    total = world.total(crawl.id)
     dead = _dead(world, crawl, left, redriven)
     spared = total["late_packs"] - total["late_packs_taken"] - len(dead)
     if crawl.stop is not Stop.CANCELLED and spared != len(left):

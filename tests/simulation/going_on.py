@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
 from orbweaver.frontier.messages import Past, SeedsMessage, past_of
 from orbweaver.frontier.resumption import requested_again, resumed, runs_to_continue
-from orbweaver.model.crawl import UNSPENT, Counters, CounterShard, Crawl
+from orbweaver.model.crawl import UNSPENT, Crawl
 from orbweaver.model.settings import Settings
 from orbweaver.model.url_rules import combined_rule
 from tests.simulation.budgets import cut
@@ -19,7 +18,7 @@ from tests.simulation.retrying import RETRY
 from tests.simulation.web import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
     from tests.memory import World
@@ -65,19 +64,10 @@ def with_sequels(seed: int, plans: list[CrawlPlan]) -> list[CrawlPlan]:
 def going_on(world: World, crawl: Crawl) -> tuple[Crawl, list[SeedsMessage]]:
     """Continue a run as `Control` does; return the messages to send."""
     runs = runs_to_continue(crawl, world.crawls.values(), Settings().retention.ledger_retention_s)
-    crawl = resumed(crawl, runs, {run.id: _total(world, run.id) for run in runs})
+    crawl = resumed(crawl, runs, {run.id: world.total(run.id) for run in runs})
     at_ms = crawl.started_at_ms
     pasts = [past_of(crawl.id, crawl.id, Past(run=run), run, at_ms) for run in crawl.resumes]
     return crawl, pasts
-
-
-def _total(world: World, crawl_id: str) -> Mapping[str, int]:
-    shards = [
-        CounterShard(commits=0, closed=True, counts=shard.counts)
-        for (owner, _), shard in world.shards.items()
-        if owner == crawl_id
-    ]
-    return Counters.build(tuple(shards)).total
 
 
 def check_sequels(
@@ -98,7 +88,7 @@ def check_sequels(
         if not sequel.goes_on or not crawl.resumes:
             continue
         asked = set().union(*(_asked(world, run, crawl) for run in crawl.resumes))
-        claimed = _claimed(world, run_id)
+        claimed = {url for url, _ in world.claimed(run_id)}
         # A rule with its own window requests its URLs again.
         lapsed = {
             url for url in asked & claimed if combined_rule(sequel.rules, url).window_s is not None
@@ -107,13 +97,13 @@ def check_sequels(
             yield Violation("I3 asked again by a sequel", f"{run_id}: {sorted(again)[:3]}")
         counted = len(asked) + len(claimed)
         # A URL forbidden by robots.txt does not count towards the limit.
-        totals = [_total(world, run) for run in (run_id, *crawl.resumes)]
+        totals = [world.total(run) for run in (run_id, *crawl.resumes)]
         most = sequel.pages_max + totals[0].get(UNSPENT, 0)
         if counted > most:
             yield Violation("I5 limit of all runs", f"{run_id}: {counted} of {sequel.pages_max}")
         untold = {run_id, *crawl.resumes} & (stuck | given_up)
-        total = _total(world, run_id)
-        if lapsed or plan.poison or untold or cut(Counter(total)) or plan.faults.late_seeds:
+        total = world.total(run_id)
+        if lapsed or plan.poison or untold or cut(total) or plan.faults.late_seeds:
             continue
         if any(total.get("fetched.truncated") for total in totals):
             continue  # The links of a page truncated by the byte limit are not all read.
@@ -136,15 +126,6 @@ def check_sequels(
             lost = sorted(left)[:3]
             detail = f"{run_id}: {counted} not {expected}: {lost}"
             yield Violation("I1 gone on", detail)
-
-
-def _claimed(world: World, crawl_id: str) -> set[str]:
-    return {
-        world.journals[ledger.pack].candidates[place].url
-        for owner, ledger, _ in world.commits
-        if owner == crawl_id
-        for place in ledger.children
-    }
 
 
 def _asked(world: World, crawl_id: str, sequel: Crawl) -> set[str]:

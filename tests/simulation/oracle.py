@@ -72,8 +72,7 @@ def walked(web: SimWeb, crawl: Crawl, most: int, left: frozenset[str]) -> Walk |
 
 def limit(world: World, plan: CrawlPlan, crawl_id: str) -> int:
     """Return how many URLs a run can claim; URLs forbidden by robots.txt do not count."""
-    shards = [shard for (owner, _), shard in world.shards.items() if owner == crawl_id]
-    return plan.pages_max + sum(shard.counts.get(UNSPENT, 0) for shard in shards)
+    return plan.pages_max + world.total(crawl_id)[UNSPENT]
 
 
 def _holds(first: CrawlPlan, crawl: CrawlPlan, url: str, quiet_s: float) -> bool | None:

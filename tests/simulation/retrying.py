@@ -100,11 +100,6 @@ def check_retries(world: World) -> Iterator[Violation]:
                 yield Violation("retried as deep", f"{run.id} {url}: {known[url]} not {depth}")
         missing = [url for url in run.seeds if url not in known]
         # An early stop or a host limit leaves some URLs unrequested.
-        beyond = any(
-            shard.counts.get(CUT_HOST)
-            for (owner, _), shard in world.shards.items()
-            if owner == run.id
-        )
-        whole = run.stop is Stop.FINISHED and not beyond
+        whole = run.stop is Stop.FINISHED and not world.total(run.id)[CUT_HOST]
         if missing and whole and _apart(world.crawls[run.retry_of], run):
             yield Violation("retried at all", f"{run.id}: {missing[:3]}")

@@ -245,14 +245,8 @@ class Stage:
 
     def counts(self, crawl: Crawl = CRAWL) -> Counts:
         """Return the sums of a crawl's counters, without its costs."""
-        total: dict[str, int] = {}
-        for (owner, _), shard in self.world.shards.items():
-            counted = shard.counts.items() if owner == crawl.id else ()
-            for key, number in counted:
-                if key in COUNTED.values():
-                    continue
-                total[key] = total.get(key, 0) + number
-        return total
+        total = self.world.total(crawl.id)
+        return {key: number for key, number in total.items() if key not in COUNTED.values()}
 
     async def deliver(
         self,
