@@ -67,12 +67,11 @@ def test_crawl_is_of_one_host_by_seeds_and_scope(changes: dict[str, object], *, 
     assert is_of_one_host(replace(CRAWL, **changes)) is one  # type: ignore[arg-type]
 
 
-def test_default_crawl_admits_any_host() -> None:
-    assert admit_dropped(default_crawl(NOW_MS), f"{OTHER}/x") == Target(url=f"{OTHER}/x", depth=0)
-
-
-def test_dropped_url_equal_to_seed_is_admitted_as_seed() -> None:
-    assert admit_dropped(CRAWL, f"{SITE}/docs/a") == Target(url=f"{SITE}/docs/a", depth=0)
+@pytest.mark.parametrize(
+    ("crawl", "url"), [(default_crawl(NOW_MS), f"{OTHER}/x"), (CRAWL, f"{SITE}/docs/a")]
+)
+def test_dropped_url_of_default_crawl_or_seed_is_unbound(crawl: Crawl, url: str) -> None:
+    assert admit_dropped(crawl, url) == Target(url=url, depth=0)
 
 
 def test_redirect_of_dropped_url_stays_in_scope() -> None:

@@ -103,18 +103,12 @@ async def test_waits_double_from_base(base_s: float) -> None:
         assert base_s * 2**attempt / 2 <= slept_s <= base_s * 2**attempt
 
 
-async def test_persistent_fault_is_raised_after_last_attempt() -> None:
-    call, clock = Calls(*[Transient("busy")] * ATTEMPTS_MAX), Waits()
-    with pytest.raises(Transient):
+@pytest.mark.parametrize(("fault", "made"), [(Transient, ATTEMPTS_MAX), (Permanent, 1)])
+async def test_fault_is_raised_after_last_attempt(fault: type[Exception], made: int) -> None:
+    call, clock = Calls(*[fault("busy")] * ATTEMPTS_MAX), Waits()
+    with pytest.raises(fault):
         await patience(clock).call(call)
-    assert (call.made, len(clock.slept_s)) == (ATTEMPTS_MAX, ATTEMPTS_MAX - 1)
-
-
-async def test_permanent_fault_is_not_retried() -> None:
-    call, clock = Calls(Permanent("no such bucket")), Waits()
-    with pytest.raises(Permanent):
-        await patience(clock).call(call)
-    assert (call.made, clock.slept_s) == (1, [])
+    assert (call.made, len(clock.slept_s)) == (made, made - 1)
 
 
 # --- a shard ------------------------------------------------------------------------------------

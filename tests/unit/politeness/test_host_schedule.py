@@ -108,24 +108,28 @@ def test_urls_without_slot_get_return_time_in_order(
 
 
 @pytest.mark.parametrize(
-    ("strikes", "wait_s"),
-    [(0, 60), (1, 120), (2, 240), (9, 30_720), (11, BLOCK_S_MAX), (5_000, BLOCK_S_MAX)],
+    ("strikes", "retry_after_s", "wait_s"),
+    [
+        (0, None, 60),
+        (1, None, 120),
+        (2, None, 240),
+        (9, None, 30_720),
+        (11, None, BLOCK_S_MAX),
+        (5_000, None, BLOCK_S_MAX),
+        # A Retry-After from zero to a day is accepted.
+        (3, 0.0, 0),
+        (3, -5.0, 0),
+        (3, 7.5, 7.5),
+        (3, 315_360_000.0, BLOCK_S_MAX),
+    ],
 )
-def test_blocks_double_up_to_a_day(strikes: int, wait_s: int) -> None:
-    """Each consecutive strike doubles the block (case 45)."""
+def test_blocks_double_up_to_a_day(
+    strikes: int, retry_after_s: float | None, wait_s: float
+) -> None:
+    """Each consecutive strike doubles the block, unless the host names one (case 45)."""
     host = Host(name=HOST, strikes=strikes, struck_at_ms=NOW_MS - 1_000)
-    until_ms, count = block_until_ms(host, NOW_MS, None, Fixed(0), NOW_MS)
+    until_ms, count = block_until_ms(host, NOW_MS, retry_after_s, Fixed(0), NOW_MS)
     assert (until_ms - NOW_MS, count) == (wait_s * 1_000, strikes + 1)
-
-
-@pytest.mark.parametrize(
-    ("retry_after_s", "wait_s"), [(0.0, 0), (-5.0, 0), (7.5, 7.5), (315_360_000.0, BLOCK_S_MAX)]
-)
-def test_retry_after_sets_block(retry_after_s: float, wait_s: float) -> None:
-    """Values from zero to a day are accepted (case 45)."""
-    host = Host(name=HOST, strikes=3, struck_at_ms=NOW_MS)
-    until_ms, strikes = block_until_ms(host, NOW_MS, retry_after_s, Fixed(0), NOW_MS)
-    assert (until_ms - NOW_MS, strikes) == (wait_s * 1_000, 4)
 
 
 def test_block_jitter_only_adds_time() -> None:
