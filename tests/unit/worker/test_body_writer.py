@@ -77,20 +77,13 @@ async def test_crawls_have_separate_files() -> None:
     assert sorted(key.split("/")[1] for key in batch.world.files) == ["a", "b"]
 
 
-async def test_pack_does_not_wait_for_slow_pack() -> None:
-    batch, gate = Batch(wait_s=0.02), asyncio.Event()
+@pytest.mark.parametrize(("wait_s", "bytes_max"), [(0.02, 10**9), (60.0, 100)])
+async def test_pack_does_not_wait_for_slow_pack(wait_s: float, bytes_max: int) -> None:
+    """The wait has a limit, and a large file is written early."""
+    batch, gate = Batch(wait_s=wait_s, bytes_max=bytes_max), asyncio.Event()
     slow = asyncio.create_task(batch.pack("c", "https://h/slow", gate))
-    places = await batch.pack("c", "https://h/fast")
+    places = await asyncio.wait_for(batch.pack("c", "https://h/fast"), 5)
     assert batch.read(places["https://h/fast"]) == "https://h/fast"
-    gate.set()
-    await slow
-    assert len(batch.world.files) == 2
-
-
-async def test_large_file_is_written_early() -> None:
-    batch, gate = Batch(bytes_max=100), asyncio.Event()
-    slow = asyncio.create_task(batch.pack("c", "https://h/slow", gate))
-    await asyncio.wait_for(batch.pack("c", "https://h/1"), 5)
     gate.set()
     await slow
     assert len(batch.world.files) == 2

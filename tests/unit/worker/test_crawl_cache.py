@@ -45,37 +45,26 @@ async def test_crawl_is_read_every_five_seconds() -> None:
         assert table.readings == readings
 
 
-async def test_concurrent_gets_share_one_read() -> None:
+@pytest.mark.parametrize(
+    ("gets", "failures", "later_ms", "readings"),
+    [(20, 0, 0, 1), (3, 1, 0, 2), (2, 0, CRAWL_FRESH_MS, 2)],
+    ids=["shared", "failed", "slow"],
+)
+async def test_concurrent_gets_share_one_read(
+    gets: int, failures: int, later_ms: int, readings: int
+) -> None:
+    """A failed read is not shared, and the result of a slow one is not cached."""
     table = Table()
+    table.failures = failures
     table.open.clear()
-    asking = [asyncio.create_task(table.recent.get(CRAWL.id)) for _ in range(20)]
+    asking = [asyncio.create_task(table.recent.get(CRAWL.id)) for _ in range(gets)]
     await asyncio.sleep(0)
+    table.clock.at_ms += later_ms
     table.open.set()
-    assert await asyncio.gather(*asking) == [CRAWL] * 20
-    assert table.readings == 1
-
-
-async def test_failed_read_is_not_shared() -> None:
-    table = Table()
-    table.failures = 1
-    table.open.clear()
-    asking = [asyncio.create_task(table.recent.get(CRAWL.id)) for _ in range(3)]
-    await asyncio.sleep(0)
-    table.open.set()
-    first, *others = await asyncio.gather(*asking, return_exceptions=True)
-    assert isinstance(first, Transient)
-    assert others == [CRAWL] * 2
-
-
-async def test_result_of_slow_read_is_not_cached() -> None:
-    table = Table()
-    table.open.clear()
-    asking = [asyncio.create_task(table.recent.get(CRAWL.id)) for _ in range(2)]
-    await asyncio.sleep(0)
-    table.clock.at_ms += CRAWL_FRESH_MS
-    table.open.set()
-    await asyncio.gather(*asking)
-    assert table.readings == 2
+    found = await asyncio.gather(*asking, return_exceptions=True)
+    assert [isinstance(one, Transient) for one in found[:failures]] == [True] * failures
+    assert found[failures:] == [CRAWL] * (gets - failures)
+    assert table.readings == readings
 
 
 @pytest.mark.parametrize("reading", [False, True], ids=["read", "being read"])

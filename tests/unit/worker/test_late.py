@@ -146,18 +146,19 @@ async def test_crawl_stops_if_no_new_page_is_expected(articles: int) -> None:
     assert "it waited when site-1 ended as nothing new was to come" in told.verdict
 
 
-async def test_crawl_of_fruitful_kinds_finishes_as_usual() -> None:
-    stage = wiki(forms=0)
-    ended = await crawled(stage, replace(WIKI, pages_max=5_000, stop_when_nothing_new=True))
-    assert ended.stop is Stop.FINISHED
-    assert articles_of(asked(stage)) == len(asked(stage)) == 41
-
-
-async def test_limit_reached_first_is_the_stop_reason() -> None:
-    stage = wiki()
-    ended = await crawled(stage, replace(WIKI, pages_max=20, stop_when_nothing_new=True))
-    assert ended.stop is Stop.MAX_PAGES
-    assert len(asked(stage)) == 20
+@pytest.mark.parametrize(
+    ("forms", "pages_max", "stop", "requested"),
+    [(0, 5_000, Stop.FINISHED, 41), (3, 20, Stop.MAX_PAGES, 20)],
+    ids=["fruitful kinds", "limit first"],
+)
+async def test_crawl_that_finds_enough_does_not_stop_early(
+    forms: int, pages_max: int, stop: Stop, requested: int
+) -> None:
+    stage = wiki(forms=forms)
+    crawl = replace(WIKI, pages_max=pages_max, stop_when_nothing_new=True)
+    assert (await crawled(stage, crawl)).stop is stop
+    assert len(asked(stage)) == requested
+    assert forms or articles_of(asked(stage)) == requested
 
 
 async def test_crawl_without_own_limit_learns_no_kinds(monkeypatch: pytest.MonkeyPatch) -> None:

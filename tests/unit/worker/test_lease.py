@@ -47,25 +47,21 @@ def test_step_depends_on_lease_and_asker(
 
 
 @pytest.mark.parametrize(
-    ("phase", "holder", "step"),
+    ("phase", "holder", "place", "step"),
     [
-        (Phase.UNSENT, "copy/p", LEAVE),
-        (Phase.DONE, "copy/p", RELEASE),
-        (Phase.DEAD, "copy/p", RELEASE),
-        (Phase.DONE, "p", RELEASE),
-        (Phase.DONE, "q", LEAVE),
+        (Phase.UNSENT, "copy/p", "", LEAVE),
+        (Phase.DONE, "copy/p", "", RELEASE),
+        (Phase.DEAD, "copy/p", "", RELEASE),
+        (Phase.DONE, "p", "", RELEASE),
+        (Phase.DONE, "q", "", LEAVE),
+        (Phase.UNSENT, "q", OWN, LEAVE),  # there is no pack to hand over
     ],
 )
 def test_step_with_empty_backlog_ends_right_to_acquire(
-    phase: Phase, holder: str, step: Step
+    phase: Phase, holder: str, place: str, step: Step
 ) -> None:
-    lease = Lease(epoch=3, holder=holder)
+    lease = Lease(epoch=3, place=place, is_held=bool(place), holder=holder)
     assert step_of(lease, Asker(pack="p", phase=phase, place=OWN)) == step
-
-
-def test_step_with_empty_backlog_hands_over_no_pack() -> None:
-    lease = Lease(epoch=3, place=OWN, is_held=True, holder="q")
-    assert step_of(lease, Asker(pack="p", phase=Phase.UNSENT, place=OWN)) == LEAVE
 
 
 def test_acquisition_depends_on_ledger_before_outbox_is_sent() -> None:

@@ -36,20 +36,24 @@ def test_seen_url_expires(minutes: int, *, known: bool) -> None:
     assert (seen.known("a", ["x"], NOW_MS + minutes * MINUTE_MS) == {"x"}) is known
 
 
-def test_older_generation_is_dropped_with_age() -> None:
+@pytest.mark.parametrize(
+    ("added", "forgotten", "known"),
+    [
+        ({0: "x", 1: "y"}, (), "xy"),
+        ({0: "x", 1: "y", 2: "z"}, (), "yz"),
+        ({0: "x", 2: "y"}, (), "y"),
+        ({0: "xy", 1: "z"}, ("x", "z", "never seen"), "y"),
+    ],
+    ids=["two generations", "older generation", "expired generation", "released"],
+)
+def test_urls_of_last_two_generations_are_seen(
+    added: dict[int, str], forgotten: tuple[str, ...], known: str
+) -> None:
     seen = SeenUrls()
-    seen.add("a", ["x"], NOW_MS)
-    seen.add("a", ["y"], NOW_MS + GENERATION_MS)
-    assert seen.known("a", ["x", "y"], NOW_MS + GENERATION_MS) == {"x", "y"}
-    seen.add("a", ["z"], NOW_MS + 2 * GENERATION_MS)
-    assert seen.known("a", ["x", "y", "z"], NOW_MS + 2 * GENERATION_MS) == {"y", "z"}
-
-
-def test_expired_generation_is_not_kept() -> None:
-    seen = SeenUrls()
-    seen.add("a", ["x"], NOW_MS)
-    seen.add("a", ["y"], NOW_MS + 2 * GENERATION_MS)
-    assert seen.known("a", ["x", "y"], NOW_MS + 2 * GENERATION_MS) == {"y"}
+    for generation, urls in added.items():
+        seen.add("a", urls, NOW_MS + generation * GENERATION_MS)
+    seen.forget("a", forgotten)
+    assert seen.known("a", ["x", "y", "z"], NOW_MS + max(added) * GENERATION_MS) == set(known)
 
 
 def test_seen_urls_are_bounded() -> None:
@@ -59,14 +63,6 @@ def test_seen_urls_are_bounded() -> None:
     urls = [f"{place}" for place in range(4 * GENERATION_URLS_MAX)]
     known = seen.known("a", urls, NOW_MS)
     assert known == set(urls[2 * GENERATION_URLS_MAX :])
-
-
-def test_released_url_is_not_seen() -> None:
-    seen = SeenUrls()
-    seen.add("a", ["x", "y"], NOW_MS)
-    seen.add("a", ["z"], NOW_MS + GENERATION_MS)
-    seen.forget("a", ["x", "z", "never seen"])
-    assert seen.known("a", ["x", "y", "z"], NOW_MS + GENERATION_MS) == {"y"}
 
 
 @pytest.mark.parametrize(

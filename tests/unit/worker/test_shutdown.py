@@ -62,16 +62,8 @@ async def test_shutdown_sends_unstarted_pack_again() -> None:
 
 async def test_rest_finishes_running_request_and_requeues_rest() -> None:
     stage = Stage().serve({A: html()})
-    whole = stage.web.fetch
-
-    async def fetch(request: Request) -> Response | Failure:
-        stage.worker.drain()
-        await asyncio.sleep(0)
-        return await whole(request)
-
-    stage.web.fetch = fetch  # type: ignore[method-assign]
-    pack = stage.begin(POLITE, A, B, C)
-    assert await stage.deliver(pack) == []
+    stage.web.before = lambda _request: stage.worker.drain()
+    assert await stage.deliver(stage.begin(POLITE, A, B, C)) == []
     assert outcomes(stage.world) == {A: "fetched.ok"}
     assert [(_urls(sent), delay_s) for sent, delay_s in queued(stage)] == [([B, C], 0)]
     assert stage.web.urls == [A]

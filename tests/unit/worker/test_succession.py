@@ -355,23 +355,19 @@ async def test_pack_without_lease_takes_no_next_pack() -> None:
     assert not host.taken_on
 
 
-async def test_next_pack_near_round_end_waits_for_it() -> None:
+@pytest.mark.parametrize(
+    ("crawl", "delay_s"),
+    [(POLITE, 2), (replace(POLITE, seeds=(f"{SITE}/",)), 1)],
+    ids=["one of several hosts", "only host"],
+)
+async def test_next_pack_near_round_end_waits_for_it(crawl: Crawl, delay_s: int) -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one, other)
     round_ = await host.round()
     host.clock.at_ms = round_.until_ms(POLITE.id, long=True) - 1_500
-    await host.end(one, round_=round_)
-    assert host.sent == [(one.id, 0), (other.id, 2)]
+    await host.end(one, round_=round_, crawl=crawl)
+    assert host.sent == [(one.id, 0), (other.id, delay_s)]
     assert not host.taken_on
-
-
-async def test_only_host_of_crawl_sends_next_pack_at_round_end() -> None:
-    host, (one, other) = Host(), packs(2)
-    await host.put(one, other)
-    round_ = await host.round()
-    host.clock.at_ms = round_.until_ms(POLITE.id, long=True) - 1_500
-    await host.end(one, round_=round_, crawl=replace(POLITE, seeds=(f"{SITE}/",)))
-    assert host.sent == [(one.id, 0), (other.id, 1)]
 
 
 def late_packs(*bands: int) -> list[Pack]:
