@@ -183,10 +183,12 @@ def test_express_targets_have_their_own_packs() -> None:
     assert [len(one.pack.targets) for one in outbox("p", "c", lowered, won(lowered))] == [4, 4]
 
 
-def test_only_won_candidates_are_sent() -> None:
+def test_only_won_candidates_are_sent_and_others_are_surplus() -> None:
     journal = Journal(at_ms=NOW_MS, candidates=tuple(target(path) for path in "abc"))
-    (outgoing,) = outbox("p", "c", journal, Ledger(pack="p", children=(0, 2)))
+    ledger = Ledger(pack="p", children=(0, 2))
+    (outgoing,) = outbox("p", "c", journal, ledger)
     assert outgoing.pack.targets == (target("a"), target("c"))
+    assert surplus_of(journal, ledger) == (target("b"),)
 
 
 def test_requeues_within_5_s_share_pack() -> None:
@@ -207,11 +209,6 @@ def test_failed_pack_is_split_into_single_urls() -> None:
 
 
 # --- counts -----------------------------------------------------------------------------------
-
-
-def test_surplus_is_candidates_missing_from_ledger() -> None:
-    journal = Journal(at_ms=NOW_MS, candidates=tuple(target(path) for path in "abc"))
-    assert surplus_of(journal, Ledger(pack="p", children=(1,))) == (target("a"), target("c"))
 
 
 @pytest.mark.parametrize(

@@ -57,12 +57,29 @@ class Batch:
         return dict(shard.counts)
 
 
-async def test_ready_packs_share_a_commit() -> None:
-    batch = Batch()
-    assert await batch.settle("a", "b", "c") == [Committed()] * 3
-    assert batch.effects == ["packs.commit"]
-    assert batch.counts == {"claimed": 3, "fetched": 3}
-    assert sorted(batch.world.ledgers) == ["a", "b", "c"]
+@pytest.mark.parametrize(
+    ("names", "together_max", "failures", "commits"),
+    [
+        ("abc", group_commit.TOGETHER_MAX, [], 1),
+        ("abcd", 2, [], 2),
+        # A failed commit is repeated for each pack.
+        ("ab", group_commit.TOGETHER_MAX, [Transient("lost")], 3),
+        ("ab", group_commit.TOGETHER_MAX, [Permanent("too large")], 3),
+    ],
+)
+async def test_ready_packs_share_a_commit(
+    monkeypatch: pytest.MonkeyPatch,
+    names: str,
+    together_max: int,
+    failures: list[Exception],
+    commits: int,
+) -> None:
+    monkeypatch.setattr(group_commit, "TOGETHER_MAX", together_max)
+    batch = Batch(*failures)
+    assert await batch.settle(*names) == [Committed()] * len(names)
+    assert batch.effects == ["packs.commit"] * commits
+    assert batch.counts == {"claimed": len(names), "fetched": len(names)}
+    assert sorted(batch.world.ledgers) == [*names]
 
 
 async def test_single_pack_is_committed_alone() -> None:
@@ -106,14 +123,6 @@ async def test_one_call_serves_all_waiting_tasks() -> None:
         assert await waits == ("done", False)
 
 
-async def test_commit_has_limited_number_of_packs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_commit, "TOGETHER_MAX", 2)
-    batch = Batch()
-    assert await batch.settle("a", "b", "c", "d") == [Committed()] * 4
-    assert batch.effects == ["packs.commit"] * 2
-    assert batch.counts["claimed"] == 4
-
-
 async def test_refused_pack_does_not_affect_others() -> None:
     batch = Batch()
     await batch.settle("b")
@@ -142,14 +151,6 @@ async def test_commits_after_crawl_end_are_closed() -> None:
     next(iter(batch.world.shards.values())).closed = True
     assert await batch.settle("a", "b") == [Closed()] * 2
     assert batch.counts["claimed"] == 1
-
-
-@pytest.mark.parametrize("failure", [Transient("lost"), Permanent("too large")])
-async def test_failed_group_commit_is_repeated_for_each_pack(failure: Exception) -> None:
-    batch = Batch(failure)
-    assert await batch.settle("a", "b") == [Committed()] * 2
-    assert batch.effects == ["packs.commit"] * 3
-    assert batch.counts["claimed"] == 2
 
 
 async def test_copies_of_pack_count_once() -> None:

@@ -151,7 +151,7 @@ async def test_crawl_stops_if_no_new_page_is_expected(articles: int) -> None:
     [(0, 5_000, Stop.FINISHED, 41), (3, 20, Stop.MAX_PAGES, 20)],
     ids=["fruitful kinds", "limit first"],
 )
-async def test_crawl_that_finds_enough_does_not_stop_early(
+async def test_fruitful_or_limited_crawl_does_not_stop_early(
     forms: int, pages_max: int, stop: Stop, requested: int
 ) -> None:
     stage = wiki(forms=forms)
