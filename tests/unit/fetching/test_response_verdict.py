@@ -68,12 +68,6 @@ def test_answer_gives_verdict(
     assert judge(answer, attempt=1, now_ms=NOW_MS) == verdict
 
 
-def test_status_only_response_without_body_is_fetched() -> None:
-    answer = Response(status=200, headers={"content-type": "image/png"}, body=None)
-    verdict = judge(answer, attempt=1, now_ms=NOW_MS, status_only=True)
-    assert verdict == End(outcome=Outcome.FETCHED, reason=Reason.OK)
-
-
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirect_leads_to_location(status: int) -> None:
     """The location is used unchanged (case 41)."""
@@ -187,16 +181,18 @@ def test_body_decides_whether_other_content_type_is_read(
 
 
 @pytest.mark.parametrize(
-    ("body", "truncated", "verdict"),
+    ("body", "truncated", "status_only", "verdict"),
     [
-        (b"%PDF-1.7", False, End(outcome=Outcome.FETCHED, reason=Reason.OK)),
-        (b"%PDF-1.7", True, End(outcome=Outcome.FETCHED, reason=Reason.TRUNCATED)),
-        (None, False, End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)),
+        (b"%PDF-1.7", False, False, End(outcome=Outcome.FETCHED, reason=Reason.OK)),
+        (b"%PDF-1.7", True, False, End(outcome=Outcome.FETCHED, reason=Reason.TRUNCATED)),
+        (None, False, False, End(outcome=Outcome.SKIPPED, reason=Reason.CONTENT_TYPE)),
+        (None, False, True, End(outcome=Outcome.FETCHED, reason=Reason.OK)),
     ],
 )
-def test_kept_file_is_fetched_unless_truncated(
-    body: bytes | None, verdict: End, *, truncated: bool
+def test_kept_file_or_status_alone_is_fetched(
+    body: bytes | None, verdict: End, *, truncated: bool, status_only: bool
 ) -> None:
     headers = {"content-type": "application/pdf"}
     answer = Response(status=200, headers=headers, body=body, truncated=truncated)
-    assert judge(answer, attempt=1, now_ms=0, others_kept=True) == verdict
+    kept = not status_only
+    assert judge(answer, attempt=1, now_ms=0, others_kept=kept, status_only=status_only) == verdict

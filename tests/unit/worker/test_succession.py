@@ -62,6 +62,18 @@ class Host:
         ledger = self.world.ledgers.setdefault(ROOT, Ledger(pack=ROOT, children=()))
         await self.succession.send(POLITE, ledger, outgoing, NOWHERE)
 
+    async def wait(self, pack: Pack) -> None:
+        """Put a pack into the backlog, without its sender."""
+        waiting = waiting_of(OutgoingPack(pack=pack), 0)
+        await MemoryBacklog(self.world).put(POLITE.id, SITE, [waiting])
+
+    async def acquire(self, pack: Pack, holder: str) -> None:
+        """Lease a pack of the host for a holder."""
+        backlog, place = MemoryBacklog(self.world), with_place(pack).place
+        epoch = (await backlog.read(POLITE.id, SITE)).epoch
+        lease = LeaseRequest(crawl=POLITE.id, host=SITE, epoch=epoch, place=place, holder=holder)
+        assert await backlog.acquire(lease)
+
     async def end(
         self,
         pack: Pack,
@@ -150,7 +162,7 @@ async def test_late_delivery_of_sent_pack_begins_no_other() -> None:
     await host.note_sent(one)
     await host.put(other)
     await MemoryBacklog(host.world).release(POLITE.id, SITE, with_place(other).place)
-    await MemoryBacklog(host.world).put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
+    await host.wait(other)
     await host.succession.send(POLITE, ledger, (), place_of_message(with_place(one)))
     assert host.ids == [one.id, other.id]
 
@@ -170,12 +182,8 @@ async def test_copy_sent_in_vain_releases_next_pack() -> None:
     await host.put(one)
     await host.end(one)
     await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
-    backlog = MemoryBacklog(host.world)
-    line = await backlog.read(POLITE.id, SITE)
-    place = with_place(one).place
-    vain = LeaseRequest(crawl=POLITE.id, host=SITE, epoch=line.epoch, place=place, holder=ROOT)
-    assert await backlog.acquire(vain)
-    await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
+    await host.acquire(one, ROOT)
+    await host.wait(other)
     for _ in range(2):
         await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     assert host.ids == [one.id, other.id, other.id]
@@ -189,9 +197,8 @@ async def test_pack_left_while_sent_in_vain_releases_next() -> None:
     await host.put(one)
     await host.end(other)
     assert host.ids == [one.id, other.id, one.id], "it goes out a second time"
-    backlog = MemoryBacklog(host.world)
-    await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=third), 0)])
-    await backlog.release(POLITE.id, SITE, with_place(one).place, one.id)
+    await host.wait(third)
+    await MemoryBacklog(host.world).release(POLITE.id, SITE, with_place(one).place, one.id)
     await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     assert host.ids == [one.id, other.id, one.id, third.id]
 
@@ -209,11 +216,8 @@ async def test_last_delivery_sends_pack_begun_before() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one)
     await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
-    backlog = MemoryBacklog(host.world)
-    await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
-    epoch, place = (await backlog.read(POLITE.id, SITE)).epoch, with_place(other).place
-    begun = LeaseRequest(crawl=POLITE.id, host=SITE, epoch=epoch, place=place, holder=one.id)
-    assert await backlog.acquire(begun)
+    await host.wait(other)
+    await host.acquire(other, one.id)
     await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)))
     assert host.ids == [one.id], "its commit may still send it"
     await host.succession.start_next(POLITE, one.id, place_of_message(with_place(one)), last=True)
@@ -223,12 +227,10 @@ async def test_last_delivery_sends_pack_begun_before() -> None:
 async def test_pack_begun_by_copy_is_sent_again() -> None:
     host, (one, other) = Host(), packs(2)
     await host.put(one)
-    backlog, copy = MemoryBacklog(host.world), f"copy/{one.id}"
-    await backlog.release(POLITE.id, SITE, with_place(one).place, copy)
-    await backlog.put(POLITE.id, SITE, [waiting_of(OutgoingPack(pack=other), 0)])
-    epoch, place = (await backlog.read(POLITE.id, SITE)).epoch, with_place(other).place
-    begun = LeaseRequest(crawl=POLITE.id, host=SITE, epoch=epoch, place=place, holder=copy)
-    assert await backlog.acquire(begun)
+    copy = f"copy/{one.id}"
+    await MemoryBacklog(host.world).release(POLITE.id, SITE, with_place(one).place, copy)
+    await host.wait(other)
+    await host.acquire(other, copy)
     await host.end(one)
     assert host.ids == [one.id, other.id]
 
