@@ -120,7 +120,10 @@ async def _written(
 
 
 async def ended_crawl(session: Session, view: View) -> EndedCrawl:
-    """Return an ended crawl with the causes of missing pages."""
+    """Return an ended crawl with the causes of missing pages, and the queues as they are now."""
+    # A worker ends a crawl before it acknowledges the last messages, so `view` may count these.
+    reading = replace(view.reading, depths=await session.place.depths())
+    view = replace(view, reading=reading)
     why = await why_no_pages(session, view)
     return EndedCrawl(view=view, why=why, paging=await paging_failures(session, view))
 

@@ -16,7 +16,7 @@ from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
 from orbweaver.adapters.sqlite.store import StoreUnusable
 from orbweaver.app.store_ports import StorePorts
 from orbweaver.app.store_waiting import queued_urls
-from orbweaver.cli.crawl_end import EndedCrawl, conclude, unfinished_retries
+from orbweaver.cli.crawl_end import EndedCrawl, conclude, ended_crawl, unfinished_retries
 from orbweaver.cli.live import lines
 from orbweaver.cli.live.display import Lines
 from orbweaver.cli.session import store_session
@@ -213,6 +213,15 @@ async def test_empty_run_with_unfinished_retry_names_its_command(tmp_path: Path)
         ended = EndedCrawl(view=view, retries=(said,))
         assert conclude(ended, None, stage.surroundings(), Lines(stage.out)) == 0
         assert stage.said == f"\nnothing new: {said}\n"
+
+
+async def test_ended_crawl_counts_no_acknowledged_messages(tmp_path: Path) -> None:
+    """A worker acknowledges the last messages of a crawl after the crawl has ended."""
+    ports = StorePorts(Settings(), tmp_path)
+    with ports.ending:
+        view = view_of({"fetched": 1}, depths=Depths(in_work=7), state=State.FINISHED)
+        ended = await ended_crawl(store_session(ports), view)
+    assert ended.view.reading.depths == Depths()
 
 
 def test_messages_of_killed_process_are_due_at_once(tmp_path: Path) -> None:
