@@ -9,15 +9,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.exports_scale.reading import check
 from tests.exports_scale.records import segments
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FORMATS = "jsonl,csv,parquet"
 

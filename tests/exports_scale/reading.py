@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 from warcio.archiveiterator import ArchiveIterator
 
 from tests.exports_scale.records import BROKEN_EVERY, DAY, NAME, RULE, url_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ITEMS = f"items/{NAME}/{RULE}"
 READ = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from orbweaver.frontier import warc
 from orbweaver.model.crawl import Crawl
@@ -11,9 +11,6 @@ from orbweaver.model.item import Item
 from orbweaver.model.item_rules import Field, ItemRule, ValueKind
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DAY = "2026-11-21"
 DAY_MS = 1_795_219_200_000

@@ -11,7 +11,8 @@ import asyncio
 import base64
 import bisect
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from aiohttp import web
 
@@ -19,9 +20,6 @@ from orbweaver.adapters.dynamodb.table import to_item
 from orbweaver.model.page_record import page_key, shard_of, to_fields
 from orbweaver.model.url import url_hash
 from tests.exports_scale.records import CRAWL, DAY, SHARDS, page, segments, url_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ANSWER_BYTES_MAX = 1_000_000
 EXPIRES_S = 4_102_444_800

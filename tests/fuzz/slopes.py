@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING
 
 from tests.fuzz.targets import KB, TARGETS, Target
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Maximum factor of time for twice the input, and for four times the input.
 RATIO_MAX = 2.6

@@ -11,9 +11,9 @@ import json
 import time
 import tomllib
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
 
 from orbweaver.adapters.web.headers import response_headers
 from orbweaver.api import requests
@@ -31,9 +31,6 @@ from orbweaver.parsing.media_type import parse as parse_type
 from orbweaver.parsing.page import parse as parse_page
 from orbweaver.parsing.sniffing import kind_of
 from orbweaver.politeness import robots_txt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 URL = "https://example.com/a/b?c=d"
 LISTING = ("pages", "shop")

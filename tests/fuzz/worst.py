@@ -13,16 +13,13 @@ import random
 import resource
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from orbweaver.extraction.extract import extract
 from orbweaver.parsing.main_text import main_text
 from orbweaver.parsing.page import parse
 from tests.fuzz.targets import ITEM_RULES, TARGETS, URL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MB = 2**20
 SIZES = (MB // 8, MB // 2, 2 * MB, 5 * MB)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import pytest
@@ -30,9 +30,6 @@ from orbweaver.model.url_kind import (
     with_open_id,
 )
 from orbweaver.model.url_patterns import PATTERN_CHARS_MAX, matches, problem_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SITE = "https://example.com"
 SEGMENTS = st.sampled_from(

@@ -17,16 +17,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
-from tests.sites.server import CONTROL, Record, listening
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.sites.server import Site
+from tests.sites.server import CONTROL, Record, Site, listening
 
 ROOT = Path(__file__).parents[2]
 CONTROL_TIMEOUT_S = 30

@@ -8,13 +8,10 @@ generator seeded with n chooses the other links, mostly to early pages.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cache
 from html import escape
 from random import Random
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 LINKS = 50
 MENU = 8

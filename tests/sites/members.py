@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 from urllib.parse import parse_qs, urlsplit
 
 from tests.sites.graph import HTML
 from tests.sites.server import AccessLog, Answer, Asked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 USER, PASSWORD = "crawler", "s3cr3t-pass-word"
 FORM = (

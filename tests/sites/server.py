@@ -20,15 +20,13 @@ import json
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
 from weakref import WeakKeyDictionary
 
 from aiohttp import web
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
 HOST = "127.0.0.1"
 CONTROL = "/_site/"

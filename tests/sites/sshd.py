@@ -12,15 +12,12 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import asyncssh
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HOST = "127.0.0.1"
 ABSENT = "OpenSSH's sshd is not installed: apt-get install openssh-server"

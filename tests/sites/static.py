@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import mimetypes
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from tests.sites.child import run
 from tests.sites.server import AccessLog, Answer, Asked, background, listening
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
 INDEX = "index.html"
 CACHE_BYTES_MAX = 256 * 1024 * 1024  # Both manuals fit. Other files are read at each request.

@@ -9,11 +9,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Iterable
 from enum import Enum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 READ_BYTES = 65_536
 LINGER_NOT = struct.pack("ii", 1, 0)  # Closing sends a reset.

@@ -14,7 +14,9 @@ import contextlib
 import dataclasses
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Protocol
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import aiohttp
@@ -23,10 +25,6 @@ from yarl import URL
 from tests.sites.reader import links, normal
 from tests.sites.server import Asked
 from tests.sites.static import Static
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 USER_AGENT = "walk"
 URLS_MAX = 200_000

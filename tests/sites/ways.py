@@ -10,11 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import html
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 HANDSHAKE = b"\x16"  # Start of a TLS handshake; the server does not use TLS.
 HERE, BESIDE, SIX = "127.0.0.1", "127.0.0.2", "::1"

@@ -8,14 +8,11 @@ import functools
 import random
 import re
 import unicodedata
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tests.sites.bookshop import words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 CURRENCIES = ("GBP", "EUR", "USD", "EUR", "JPY", "CHF", "CZK")
 PRICE_MAX = 60

@@ -5,16 +5,11 @@ from __future__ import annotations
 import dataclasses
 import struct
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
+from tests.sites.bookshop.catalogue import Book
 from tests.sites.bookshop.markup import Writer, listing, plain
-from tests.sites.bookshop.model import File, Missing, Page, Redirect, Rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.sites.bookshop.catalogue import Book
-    from tests.sites.bookshop.model import Resource
+from tests.sites.bookshop.model import File, Missing, Page, Redirect, Resource, Rules
 
 EXTERNAL = "http://external.invalid/"
 OLD_ADDRESSES = 60

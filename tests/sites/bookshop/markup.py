@@ -7,13 +7,10 @@ A page's links are recorded during writing, so the page model needs no parser.
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING
 
 from tests.sites.bookshop.model import Link, Page
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SHOP = "The Weaver’s Bookshop"
 STYLE_PATH = "/style.css"

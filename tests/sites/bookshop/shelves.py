@@ -6,20 +6,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from tests.sites.bookshop import words
-from tests.sites.bookshop.catalogue import author_path, category_path
+from tests.sites.bookshop.catalogue import Book, author_path, category_path
 from tests.sites.bookshop.markup import SHOP, Writer, crumbs, listing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from tests.sites.bookshop.catalogue import Book
-    from tests.sites.bookshop.model import Page
+from tests.sites.bookshop.model import Page
 
 PER_PAGE = 20
 FEATURED = 10

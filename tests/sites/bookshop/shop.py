@@ -9,19 +9,15 @@ import hashlib
 import itertools
 import re
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from tests.sites.bookshop import catalogue, corners, private, shelves, sitemap, spellings, world
 from tests.sites.bookshop.markup import STYLE, STYLE_PATH
-from tests.sites.bookshop.model import Expected, File, Missing, Page, Redirect, expect
+from tests.sites.bookshop.model import Expected, File, Missing, Page, Redirect, Resource, expect
 from tests.sites.server import AccessLog, Answer, Asked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from tests.sites.bookshop.model import Resource
 
 BOOKS = 1_000
 SEED = 2026

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import functools
 import gzip
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 from xml.sax.saxutils import escape
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.sites.bookshop.catalogue import Book
+from tests.sites.bookshop.catalogue import Book
 
 NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 LAST_MODIFIED = "2026-11-02"

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
+from tests.sites.bookshop.catalogue import Book
 from tests.sites.bookshop.markup import Writer, listing, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.sites.bookshop.catalogue import Book
-    from tests.sites.bookshop.model import Page
+from tests.sites.bookshop.model import Page
 
 DEPTH = 12
 HTML = ("Content-Type", "text/html; charset=utf-8")

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from urllib.parse import quote
 
 from tests.sites.bookshop.markup import Writer, listing, plain
 from tests.sites.bookshop.model import Page
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import gzip
 import sys
 import zlib
 from functools import cache
-from typing import TYPE_CHECKING
 
 import brotli
 
@@ -17,11 +16,10 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable
 
-    from tests.sites.hostile.model import Script
-    from tests.sites.steps import Step
+from tests.sites.hostile.model import Script
+from tests.sites.steps import Step
 
 MIB = 1024 * 1024
 BOMB_MIB = 64

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable
 from itertools import repeat
-from typing import TYPE_CHECKING
 
 from tests.sites.hostile.model import Asked, Row, head, html_of, link
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.sites.steps import Step
+from tests.sites.steps import Step
 
 MIB = 1024 * 1024
 LINE_MIB = 50

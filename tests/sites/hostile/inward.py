@@ -7,14 +7,10 @@ as "this network" (0.0.0.0), which the kernel routes to this machine too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from tests.sites.hostile.model import Asked, Place, Row, Trap, answer, markup, redirect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.sites.steps import Step
+from tests.sites.steps import Step
 
 EDGE = "edge"
 CANARY = "canary"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tests.sites.hostile.model import Asked, Row, head, page
-from tests.sites.steps import Act
+from tests.sites.steps import Act, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.sites.steps import Step
-
     Links = tuple[str, ...]
 
 LINKS = 1_000_000

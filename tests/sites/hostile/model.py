@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
 
+from tests.integration.fetcher.authority import Leaf
+from tests.sites.hostile.wire import Heard
 from tests.sites.steps import Step
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.integration.fetcher.authority import Leaf
-    from tests.sites.hostile.wire import Heard
 
 MAIN = "main"
 FIRST_CASE, LAST_CASE = 31, 78

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import repeat
-from typing import TYPE_CHECKING
 
 from tests.sites.hostile.model import (
     ATTEMPTS,
@@ -11,6 +11,7 @@ from tests.sites.hostile.model import (
     Asked,
     Place,
     Row,
+    Script,
     answer,
     chunked,
     head,
@@ -18,13 +19,7 @@ from tests.sites.hostile.model import (
     page,
     then,
 )
-from tests.sites.steps import Act
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.sites.hostile.model import Script
-    from tests.sites.steps import Step
+from tests.sites.steps import Act, Step
 
 HTML = "Content-Type: text/html"
 DRIP_S = 0.25

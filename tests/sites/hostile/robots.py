@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import codecs
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from tests.sites.hostile.model import Asked, Place, Row, answer, redirect
-from tests.sites.steps import Act
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.sites.hostile.model import Script
-    from tests.sites.steps import Step
+from tests.sites.hostile.model import Asked, Place, Row, Script, answer, redirect
+from tests.sites.steps import Act, Step
 
 RULES = "User-agent: *\nDisallow: /private\n"
 LINE = "# a line that says nothing, of just sixty-four bytes in all...\n"

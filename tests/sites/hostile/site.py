@@ -7,21 +7,27 @@ import dataclasses
 import ssl
 import tempfile
 import warnings
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.integration.fetcher.authority import authority, server_context
 from tests.sites.hostile import codings, model, wire
 from tests.sites.hostile.expected import PLACES, ROWS
 from tests.sites.hostile.inward import SPELLINGS as SPELT
-from tests.sites.hostile.model import FOLDERS, MAIN, NOT_FOUND, Asked, page, steps
+from tests.sites.hostile.model import (
+    FOLDERS,
+    MAIN,
+    NOT_FOUND,
+    Asked,
+    Crawl,
+    Place,
+    Row,
+    Script,
+    page,
+    steps,
+)
 from tests.sites.server import HOST, in_thread
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-
-    from tests.sites.hostile.model import Crawl, Place, Row, Script
-    from tests.sites.steps import Step
+from tests.sites.steps import Step
 
 EDGE = "edge"
 FINE = "/fine"

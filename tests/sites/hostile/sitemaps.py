@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING
 
-from tests.sites.hostile.model import Asked, Place, Row, answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.sites.hostile.model import Script
-    from tests.sites.steps import Step
+from tests.sites.hostile.model import Asked, Place, Row, Script, answer
+from tests.sites.steps import Step
 
 SPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 MIB = 1024 * 1024

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from email.utils import formatdate
-from typing import TYPE_CHECKING
 
 from tests.sites.hostile.model import (
     ATTEMPTS,
     Asked,
     Place,
     Row,
+    Script,
     answer,
     head,
     html_of,
@@ -18,12 +19,7 @@ from tests.sites.hostile.model import (
     page,
     then,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.sites.hostile.model import Script
-    from tests.sites.steps import Step
+from tests.sites.steps import Step
 
 HTML = "Content-Type: text/html"
 BUSY = {429: "Too Many Requests", 503: "Service Unavailable"}

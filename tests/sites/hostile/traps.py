@@ -6,17 +6,12 @@ All of them are functions of the requested URL, without state or end.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, permutations
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from tests.sites.hostile.model import Asked, Place, Trap, answer, markup
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from tests.sites.hostile.model import Crawl, Script
-    from tests.sites.steps import Step
+from tests.sites.hostile.model import Asked, Crawl, Place, Script, Trap, answer, markup
+from tests.sites.steps import Step
 
 # Settings of a crawl of the site, and their results.
 DEPTH_MAX = 25

@@ -10,16 +10,13 @@ import asyncio
 import contextlib
 import dataclasses
 import socket
+import ssl
 import time
 from collections import Counter, deque
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
 from tests.sites.server import HOST
 from tests.sites.steps import Step, play
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
 CONNECTIONS_MAX = 512
 TALK_S_MAX = 60.0

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
 from orbweaver.adapters.dynamodb.erasure import SEGMENTS, scan
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from orbweaver.adapters.dynamodb.table import Dynamo
+from orbweaver.adapters.dynamodb.table import Dynamo
 
 PAGES = {0: [["a", "b"], ["c"]], 1: [], 2: [[], ["d"]], 3: [["e"]]}
 

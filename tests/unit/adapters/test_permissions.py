@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from orbweaver.adapters.aws.permissions import Recorder, absent, needed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 STATEMENTS = [
     {"Statement": "INSERT INTO \"urls\" VALUE {'k': ?}"},

@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,10 +47,6 @@ from orbweaver.worker.page_reading import (
 from tests.attacks import ATTACKS, BY_NAME, Attack
 from tests.costs import within
 from tests.memory import ManualClock
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 NOW_MS = 1_795_251_600_000
 LATER_MS = NOW_MS + 60_000

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -24,10 +25,6 @@ from orbweaver.model.target import Prior, Target
 from orbweaver.politeness.host_schedule import RobotsEntry
 from tests.contract import samples
 from tests.memory import ManualClock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 NOW_MS = samples.NOW_MS
 DAY_MS = 86_400_000

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -33,9 +33,6 @@ from orbweaver.worker.pack import Delivery
 from tests.contract import samples
 from tests.contract.test_events import DONE, EXPORT
 from tests.memory import ManualClock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HOLD_S = 30
 NOW_MS = samples.NOW_MS

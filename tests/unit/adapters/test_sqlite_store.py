@@ -9,9 +9,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,6 @@ from orbweaver.adapters.sqlite import schema
 from orbweaver.adapters.sqlite.store import SqliteStore, StoreBusy, StoreUnusable
 from orbweaver.model.errors import StoredNewer
 from tests.unprivileged import unwritable, writable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[3]
 

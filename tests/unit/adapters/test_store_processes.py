@@ -6,18 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from orbweaver.adapters.sqlite.processes import FOLDER, StoreProcesses
 from orbweaver.adapters.sqlite.store import StoreUnusable
 from tests.unprivileged import unwritable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # A process of the store that runs until it is killed.
 MEMBER = """

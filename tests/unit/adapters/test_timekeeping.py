@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +17,6 @@ from orbweaver.app.store_ports import StorePorts
 from orbweaver.model.crawl import State
 from orbweaver.model.settings import Settings
 from tests.contract import samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 DAY_MS, YEAR_MS = 86_400_000, 365 * 86_400_000
 JUMPS_MS = [-YEAR_MS, -DAY_MS, -3_600_000, -60_000, -6_000, 6_000, 60_000, 3_600_000, YEAR_MS]

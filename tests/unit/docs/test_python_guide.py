@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import doctest
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 import orbweaver
 from tests.sites import graph
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GUIDE = Path(__file__).parents[3] / "docs/python.md"
 

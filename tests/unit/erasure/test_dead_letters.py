@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +14,7 @@ from orbweaver.frontier.dead_letters import RECEIVED_TOO_OFTEN
 from orbweaver.frontier.messages import (
     Close,
     Loose,
+    Message,
     MessageSource,
     Pack,
     SeedsMessage,
@@ -25,11 +26,6 @@ from orbweaver.model.target import Target
 from tests.memory import Mail
 from tests.unit.forgetting import OTHER, URL, stores_of
 from tests.unit.stage import CRAWL, NOW_MS, ROOT, Stage, pack_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from orbweaver.frontier.messages import Message
 
 THERE = "https://other.example/x"
 WHOLE = ErasureScope(urls=frozenset({URL}))

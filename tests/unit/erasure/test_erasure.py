@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -44,9 +44,6 @@ from tests.unit.forgetting import (
 )
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, html, kill_at, noting, survives
 from tests.unit.stage import outcomes as ends
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WHOLE = ErasureScope(urls=frozenset({URL}))
 # Bodies of other pages that link to the erased URL.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -30,9 +30,6 @@ from tests.unit.forgetting import (
     unpacked,
 )
 from tests.unit.stage import Stage, kill_at, survives
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WHOLE = ErasureScope(urls=frozenset({URL}))
 OTHERS = ErasureScope(urls=frozenset({"https://nowhere.example/"}))

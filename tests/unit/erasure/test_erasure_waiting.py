@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +14,7 @@ from orbweaver.erasure.scope import ErasureScope
 from orbweaver.exporting.manifest import PREFIX
 from orbweaver.frontier.messages import MessageSource, encode
 from orbweaver.model.columns import item_table
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import Permanent
 from orbweaver.model.page_record import page_key
 from tests.memory import Claim, Mail, MemoryTraces, Moment
@@ -30,11 +30,6 @@ from tests.unit.forgetting import (
     traces_of,
 )
 from tests.unit.stage import CRAWL, NOW_MS, SITE, Stage, noting, pack_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from orbweaver.model.crawl import Crawl
 
 WHOLE = ErasureScope(urls=frozenset({URL}))
 RUN = ErasureScope(runs=frozenset({ENDED.id}))

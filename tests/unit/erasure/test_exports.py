@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +28,7 @@ from orbweaver.exporting.manifest import (
 from orbweaver.exporting.run_state import RUN_MS_MAX
 from orbweaver.model.columns import PAGES
 from tests.memory import ManualClock, MemoryEvents, MemoryFiles
-from tests.memory.world import Moment, World
+from tests.memory.world import Gate, Moment, World
 from tests.unit.forgetting import (
     DAY,
     ELSEWHERE,
@@ -39,12 +41,6 @@ from tests.unit.forgetting import (
     unpacked,
 )
 from tests.unit.stage import NOW_MS, noting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from tests.memory.world import Gate
 
 WHOLE = ErasureScope(urls=frozenset({URL}))
 RUN = ErasureScope(runs=frozenset({ENDED.id}))

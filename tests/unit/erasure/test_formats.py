@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,14 +18,8 @@ from orbweaver.exporting.formats import erased, outcomes, writer
 from orbweaver.exporting.snapshot import SnapshotEntry, bundled, entry_line
 from orbweaver.frontier import warc
 from orbweaver.frontier.link_table import document_of, read_links
-from orbweaver.model.columns import LINKS, PAGES, TEXTS, Column, Type, item_table
+from orbweaver.model.columns import LINKS, PAGES, TEXTS, Column, Table, Type, item_table
 from orbweaver.parsing.link_rows import LinkRows
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from orbweaver.model.columns import Table
 
 URL = "https://example.org/people/jane?a=1"
 SCOPE = {

@@ -12,23 +12,20 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 from pyarrow import parquet as pq
 
 from orbweaver.exporting import formats
 from orbweaver.exporting.cells import cells_of
+from orbweaver.exporting.formats.hashed_file import FinishedFile
 from orbweaver.model.columns import Column, Table, Type
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from orbweaver.exporting.formats.hashed_file import FinishedFile
 
 Rows = list[list[Any]]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
-from orbweaver.model.crawl import State, default_crawl
+from orbweaver.model.crawl import Crawl, State, default_crawl
 from orbweaver.model.errors import Permanent, Transient
+from tests.memory import Moment
 from tests.unit.changing import (
     FIRST,
     HOUR_MS,
@@ -20,11 +20,6 @@ from tests.unit.changing import (
     page,
     run,
 )
-
-if TYPE_CHECKING:
-    from orbweaver.model.crawl import Crawl
-    from tests.memory import Moment
-
 
 # --- runs ---------------------------------------------------------------------------------------
 

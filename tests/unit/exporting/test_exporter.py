@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,9 +19,9 @@ from orbweaver.model.columns import LINKS
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.item import Item
 from orbweaver.model.outcome import Outcome, Reason
-from orbweaver.model.page_record import COLUMNS
+from orbweaver.model.page_record import COLUMNS, PageRecord
 from orbweaver.parsing.link_rows import LinkRows
-from tests.memory import ManualClock, MemoryFiles, Moment
+from tests.memory import ManualClock, MemoryFiles, Moment, World
 from tests.unit.export_stage import (
     CRAWL,
     DAY,
@@ -40,10 +40,6 @@ from tests.unit.export_stage import (
     store,
     world_of,
 )
-
-if TYPE_CHECKING:
-    from orbweaver.model.page_record import PageRecord
-    from tests.memory import World
 
 FOLDER = f"exports/pages/jsonl/dt={DAY}/{CRAWL}/"
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
 from orbweaver.exporting.exporter import InProcessExporter, WaitingExport
+from tests.memory import World
 from tests.unit.export_stage import DAY, SCOPE, exporter_of, manifest_of, pages_of, world_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.memory import World
 
 
 class Overtaken(WaitingExport):

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
+from collections.abc import AsyncIterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from orbweaver.adapters.local.folder import FolderFiles
 from orbweaver.exporting.exporter import ExporterParts, InProcessExporter, WaitingExport
 from orbweaver.exporting.file_store import FolderWorkspace
+from orbweaver.model.page_record import PageRecord
 from tests.memory import ManualClock, MemoryCrawls, World
 from tests.unit.export_stage import CRAWL, DAY, NOON_MS, page
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from orbweaver.model.page_record import PageRecord
 
 MIB = 1024 * 1024
 # 50 rows of 1 KB are read ahead from four shards; rows of a chunk are in files. Measured: 1 MiB.

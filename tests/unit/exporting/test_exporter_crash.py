@@ -5,12 +5,15 @@ Readers see the old export, the new one or none, but never a partial one.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from orbweaver.exporting.run_state import ExportOrder, OrderKind, Unit, decode_order, encode_order
+from orbweaver.model.page_record import PageRecord
+from tests.memory import Moment, World
 from tests.simulation.tables import SimWorkspace
 from tests.unit.export_stage import (
     CRAWL,
@@ -28,12 +31,6 @@ from tests.unit.export_stage import (
     store,
     world_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from orbweaver.model.page_record import PageRecord
-    from tests.memory import Moment, World
 
 OPTIONS: dict[str, Any] = {"workspace": SimWorkspace(), "part_rows_max": 3, "cuts_crawls": True}
 

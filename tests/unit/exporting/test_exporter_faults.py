@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
 from orbweaver.model.errors import Permanent, Transient
+from orbweaver.model.page_record import PageRecord
 from tests.memory import ManualClock, Moment, World
 from tests.unit.export_stage import (
     MANIFEST,
@@ -18,11 +19,6 @@ from tests.unit.export_stage import (
     three_shards,
     world_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from orbweaver.model.page_record import PageRecord
 
 EFFECTS = (
     *("files.put", "files.get", "files.list", "files.delete", "files.print"),

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from orbweaver.exporting.finalizer import register_items
 from orbweaver.exporting.glue_schema import query_name
-from orbweaver.exporting.manifest import decode_manifest
+from orbweaver.exporting.manifest import Manifest, decode_manifest
 from orbweaver.model.errors import Permanent, Transient
-from tests.memory import MemoryCatalogue, World
+from tests.memory import MemoryCatalogue, Moment, World
 from tests.unit.cli.exports import BOOKS, CRAWL, DAY, USUAL, made
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     import pytest
-
-    from orbweaver.exporting.manifest import Manifest
-    from tests.memory import Moment
 
 NAME = query_name(BOOKS.name)
 

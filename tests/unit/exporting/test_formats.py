@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,9 +16,6 @@ from orbweaver.exporting import formats
 from orbweaver.exporting.formats import parquet
 from orbweaver.model.columns import PAGES, Column, Table, Type
 from tests.unit.exporting.reading import written
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COLUMNS = tuple(Column(name=kind.value, type=kind) for kind in Type)
 EVERY = Table(name="every", columns=(*COLUMNS, Column(name="list", type=Type.DECIMAL, many=True)))

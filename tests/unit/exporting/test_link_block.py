@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from orbweaver.model.columns import LINKS
 from orbweaver.parsing.link_rows import LinkRows
 from tests.unit.export_stage import page
 from tests.unit.exporting.reading import READERS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOST = "https://example.org"
 PLAIN = LinkRows(kinds="aa", targets=(f"{HOST}/b", f"{HOST}/c"), texts=("b", ""))

@@ -8,22 +8,20 @@ import subprocess
 import sys
 from bisect import bisect_left
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warcio.archiveiterator import ArchiveIterator
 
 from orbweaver.exporting import formats
+from orbweaver.exporting.formats.hashed_file import FinishedFile
 from orbweaver.exporting.formats.warc import surt
 from orbweaver.frontier import warc
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
-
-    from orbweaver.exporting.formats.hashed_file import FinishedFile
 
 # Imported by its full name, because the package exports a function of this name.
 module = importlib.import_module("orbweaver.exporting.formats.warc")

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local import custom_extractors
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.extraction.extract import Field, ItemRule, ValueKind, ValueSource
 from orbweaver.frontier.messages import seeds_of
+from orbweaver.model.crawl import Crawl
 from orbweaver.model.outcome import Outcome
+from orbweaver.model.page_record import PageRecord
 from tests.unit.stage import CRAWL, SITE, Stage, answer
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
-
-    from orbweaver.model.crawl import Crawl
-    from orbweaver.model.page_record import PageRecord
 
 HOME = f"{SITE}/"
 PRICE = Field(name="price", where=".price", type=ValueKind.PRICE, required=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -10,8 +11,6 @@ import pytest
 from yarl import URL
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from multidict import CIMultiDictProxy
 
 

@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 import time
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 from urllib.parse import urljoin
 
 import pytest
@@ -17,10 +17,7 @@ from tests.sites.bookshop.world import SCRIPTS, Script
 from tests.sites.reader import decode, links
 from tests.sites.server import Asked
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from .conftest import Client
+from .conftest import Client
 
 SLOW_S = 0.05
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from tests.sites import graph
 from tests.sites.server import Answer, Asked
 
-if TYPE_CHECKING:
-    from .conftest import Client
+from .conftest import Client
 
 
 async def test_sequence_is_answered_in_turn_until_reset(client: Client) -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
@@ -18,10 +18,7 @@ import pytest
 from tests.sites import bookshop, child, graph
 from tests.sites.server import HOST, Answer
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .conftest import Client
+from .conftest import Client
 
 
 async def _send_raw(url: str, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

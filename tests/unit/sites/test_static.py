@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.sites import static
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .conftest import Client
+from .conftest import Client
 
 
 @pytest.fixture
