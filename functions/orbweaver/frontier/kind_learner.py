@@ -10,7 +10,7 @@ import re
 from collections.abc import Generator, Iterable, Sequence
 from operator import itemgetter
 
-from orbweaver.frontier.kind_count import MOST, TRIED_MIN
+from orbweaver.frontier.kind_count import TRIED_MIN
 from orbweaver.frontier.kind_scores import KindScore, KindScores
 from orbweaver.frontier.late_links import (
     DOUBTFUL,
@@ -30,10 +30,10 @@ from orbweaver.model.url import host_of
 
 # Links of a kind with at least this score are claimed at once.
 FRUITFUL = 0.5
-# Limits of pending URLs for kinds with enough results, as multiples of the kind's ended URLs.
-# OUT_TIMES is the usual multiple, because a kind can stop bringing new pages. SURE_TIMES applies
-# from the score MOST on. DOUBTFUL_SHARE (at least one URL) applies to scores below FRUITFUL.
-OUT_TIMES, SURE_TIMES, DOUBTFUL_SHARE = 2, 6, 1 / 8
+# Limits of pending URLs for kinds with enough results, as multiples of the kind's ended URLs,
+# because a kind can stop bringing new pages. DOUBTFUL_SHARE (at least one URL) applies to scores
+# below FRUITFUL.
+OUT_TIMES, DOUBTFUL_SHARE = 2, 1 / 8
 # The texts of a kind's first TRIED_MIN pages are compared with other texts. Then one page in
 # SAMPLED_EACH is compared, chosen by its URL. A comparison costs as much CPU as the remaining work
 # on a page.
@@ -276,7 +276,7 @@ def _out_max(ended: int, score: float) -> int:
         return 1  # because each response adds more knowledge than all before
     if score < FRUITFUL:
         return max(1, int(ended * DOUBTFUL_SHARE))
-    return ended * (SURE_TIMES if score >= MOST else OUT_TIMES)
+    return ended * OUT_TIMES
 
 
 def _thing(url: str) -> str:
