@@ -29,9 +29,8 @@ BARREN = ((DOUBTFUL, 0.3), (UNLIKELY, 0.15), (5, 0.05))
 # of this and higher bands, and ends when only such packs are left.
 NOTHING_NEW = 5
 # Late packs are sent while the URLs in flight are at most OUT_PERCENT of the done URLs. A small
-# crawl waits until none is in flight. The number of links sent is SENT_PERCENT of the done URLs, or
-# UNKNOWN_PERCENT from promising bands.
-OUT_PERCENT, SENT_PERCENT, UNKNOWN_PERCENT = 1, 5, 20
+# crawl waits until none is in flight. The number of links sent is SENT_PERCENT of the done URLs.
+OUT_PERCENT, SENT_PERCENT = 1, 5
 # At most FEW_OUT kinds with few results have pending URLs (frontier/kind_learner.py). If several
 # workers process a crawl, some URLs are always in flight. Then a late pack of the first two bands
 # is sent while at most FEW_OUT URLs are in flight. After SOON_DONE responses, the usual rule allows
@@ -101,9 +100,8 @@ def late_links_min(crawl: Crawl) -> int:
     return min(PACK_TARGETS_MAX, max(1, TAKEN_WITHIN_MS // crawl.delay_ms)) if crawl.delay_ms else 1
 
 
-def late_packs_due(crawl: Crawl, counters: Counters) -> tuple[int, int]:
-    """Return how many late packs to send now, in general and if their bands are promising."""
-    packs = counters.done / 100 / PACK_TARGETS_MAX
+def late_packs_due(crawl: Crawl, counters: Counters) -> int:
+    """Return how many late packs to send now."""
+    packs = ceil(counters.done * SENT_PERCENT / 100 / PACK_TARGETS_MAX)
     left = ceil(counters.urls_left(crawl) / PACK_TARGETS_MAX)
-    few = max(1, min(ceil(packs * SENT_PERCENT), left))
-    return few, max(few, min(int(packs * UNKNOWN_PERCENT), left))
+    return max(1, min(packs, left))

@@ -309,7 +309,7 @@ class JournalApplier:
         due = late_links.late_packs_due(crawl, counters)
         nothing_new = crawl.stop_when_nothing_new
         band_max = late_links.NOTHING_NEW - 1 if nothing_new else late_links.BANDS_MAX
-        return await self.late_packs.send(crawl, *due, band_max, known)
+        return await self.late_packs.send(crawl, due, band_max, known)
 
     async def _dead(self, crawl: Crawl) -> int:
         """Return the number of the crawl's URLs that workers have dead-lettered.

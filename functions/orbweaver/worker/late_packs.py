@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from orbweaver.frontier.backlog import Backlog, WaitingPack, outgoing_of
 from orbweaver.frontier.journal import OutgoingPack
-from orbweaver.frontier.late_links import BANDS_MAX, DOUBTFUL, LANE, band_at
+from orbweaver.frontier.late_links import BANDS_MAX, LANE, band_at
 from orbweaver.frontier.messages import Pack, encode
 from orbweaver.frontier.queues import Queue
 from orbweaver.model.crawl import Crawl
@@ -49,19 +49,18 @@ class LatePacks:
         self,
         crawl: Crawl,
         count: int,
-        unknown: int = 0,
         band_max: int = BANDS_MAX,
         known: SentTimes | None = None,
     ) -> SentTimes | None:
         """Send the first packs of deferred links.
 
-        Sends `count` packs with a band (rank) of at most `band_max`. Then it sends further packs,
-        up to `unknown` in all, with a band of at most DOUBTFUL. It sends none if one of these was
-        sent in the last minute. With `known`, an earlier result, it sends none if one was sent
-        since that result. Returns None, or the times of sending if the caller must check again.
+        Sends those of the first `count` packs that have a band (rank) of at most `band_max`. It
+        sends none if one of these was sent in the last minute. With `known`, an earlier result, it
+        sends none if one was sent since that result. Returns None, or the times of sending if the
+        caller must check again.
         """
         now_ms = self._clock.now_ms()
-        waiting = await self._backlog.first_places(crawl.id, LANE, max(count, unknown))
+        waiting = await self._backlog.first_places(crawl.id, LANE, count)
         times = frozenset((one.place, one.sent_at_ms) for one in waiting if one.sent_at_ms)
         if known is not None:  # clocks of workers differ, so times are only compared for equality
             sent = not times <= known
@@ -71,8 +70,8 @@ class LatePacks:
             return times
         packs: list[OutgoingPack] = []
         again: SentTimes | None = None
-        for at, one in enumerate(waiting):
-            if band_at(one.place) > (band_max if at < count else DOUBTFUL):
+        for one in waiting:
+            if band_at(one.place) > band_max:
                 continue
             # The time is recorded before sending, so that only one of several workers sends the
             # pack.
