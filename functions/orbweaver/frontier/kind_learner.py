@@ -34,10 +34,6 @@ FRUITFUL = 0.5
 # because a kind can stop bringing new pages. DOUBTFUL_SHARE (at least one URL) applies to scores
 # below FRUITFUL.
 OUT_TIMES, DOUBTFUL_SHARE = 2, 1 / 8
-# The texts of a kind's first TRIED_MIN pages are compared with other texts. Then one page in
-# SAMPLED_EACH is compared, chosen by its URL. A comparison costs as much CPU as the remaining work
-# on a page.
-SAMPLED_EACH = 128
 # Links per slice of work. A link with 15 parameters takes 0.4 ms.
 SORTED_AT_ONCE = 50
 _WORD = re.compile(r"[^\W\d_]+")
@@ -57,9 +53,8 @@ class KindLearner:
 
     def wants_digest(self, url: str) -> bool:
         """Return True if the text of a page must be compared with other texts."""
-        if self.scores.has_many_barren or self.scores.count(url).texts < TRIED_MIN:
-            return True
-        return text_hash(url) % SAMPLED_EACH == 0
+        # A comparison costs as much CPU as the remaining work on a page.
+        return self.scores.has_many_barren or self.scores.count(url).texts < TRIED_MIN
 
     def sort_links(
         self, links: Sequence[Target], taken: int | None = None, least: int = 1
