@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-PRIOR, PRIOR_WEIGHT = 2 / 3, 1.5
 # Number of requests after which a kind of URLs is *tried*: enough to judge it.
 TRIED_MIN = 3
 # Share that counts as most: of the URLs of a kind, or of the kinds of a crawl. A tried kind whose
 # URLs were mostly fruitful is *rich*: worth its requests.
 MOST = 0.7
+# Most URLs of an unknown kind are expected to be fruitful. This weighs as much as PRIOR_WEIGHT
+# requests.
+PRIOR_WEIGHT = 1.5
 
 
 @dataclass(slots=True)
@@ -67,7 +69,7 @@ class KindCount:
 
     @property
     def is_rich(self) -> bool:
-        return self.is_tried and self.score(PRIOR) >= MOST
+        return self.is_tried and self.score(MOST) >= MOST
 
     @property
     def is_fruitful_so_far(self) -> bool:

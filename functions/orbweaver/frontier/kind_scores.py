@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import islice, product
 
-from orbweaver.frontier.kind_count import MOST, PRIOR, TRIED_MIN, KindCount
+from orbweaver.frontier.kind_count import MOST, TRIED_MIN, KindCount
 from orbweaver.frontier.kind_shape import (
     coarse_shape,
     generalise_folders,
@@ -157,7 +157,7 @@ class KindScores:
         return known
 
     def _score(self, narrow: Shape) -> KindScore:
-        # The prior is refined in this order, by each group that has results: PRIOR, other
+        # The prior is refined in this order, by each group that has results: MOST, other
         # parameters on the same paths, wider kinds, similar kinds.
         shape, count, *wider = self._counts(narrow)
         beside = KindCount()
@@ -186,7 +186,7 @@ class KindScores:
 
     def _prior(self, shape: Shape, count: KindCount) -> float:
         if not shape[7]:
-            return PRIOR
+            return MOST
         if not self._parametric:
             for one, known in self._kinds.known.items():
                 if one[7]:
@@ -196,7 +196,7 @@ class KindScores:
         others = self._parametric.get(shape[:7], KindCount())
         asked = others.requested - count.requested
         fruitful = others.fruitful - count.credited
-        return KindCount(requested=asked, fruitful=fruitful).score(PRIOR)
+        return KindCount(requested=asked, fruitful=fruitful).score(MOST)
 
     def _forget(self) -> None:
         self._scored.clear()

@@ -47,7 +47,7 @@ def score(learner: KindLearner, path: str) -> float:
 
 
 def test_unknown_kind_is_tried() -> None:
-    assert score(KindLearner(), "/a") == pytest.approx(2 / 3)
+    assert score(KindLearner(), "/a") == pytest.approx(MOST)
     one = learned(page("/w/index.php?action=edit&title=a", reason=Reason.NOINDEX))
     assert not one.scores.score_of(HOST + "/w/index.php?action=edit&title=b").count.is_tried
 
@@ -207,7 +207,7 @@ def test_new_kind_starts_from_score_of_its_folders() -> None:
     assert score(learner, "/git/diff/1_a_b.md?id=4") < 0.2
     assert score(learner, "/git/tree/1_a_b.md?id=4") > 0.8
     # A single folder counts like the whole host.
-    assert score(learner, "/git/1_a_b.md?id=4") == pytest.approx(2 / 3)
+    assert score(learner, "/git/1_a_b.md?id=4") == pytest.approx(MOST)
 
 
 def test_barren_links_are_late_behind_unknown_links() -> None:
@@ -308,7 +308,7 @@ def test_kind_related_only_by_parameter_is_tried_after_better_kinds() -> None:
 
 def test_absence_of_parameters_is_no_relation() -> None:
     learner = learned(*(page(f"/git/diff/{n}_a_b.py", reason=Reason.NOINDEX) for n in range(6)))
-    assert score(learner, "/git/tree/0_a_b.py") == pytest.approx(2 / 3)
+    assert score(learner, "/git/tree/0_a_b.py") == pytest.approx(MOST)
     assert score(learner, "/git/diff/0_a_b") < FRUITFUL
 
 
@@ -365,8 +365,8 @@ def test_new_parameter_starts_from_others_of_same_path() -> None:
     learner = learned(*forms)
     assert score(learner, "/w/index.php?title=T_8_x&oldid=77") < FRUITFUL / 2
     assert band(learner, "/w/index.php?title=T_8_x&oldid=77") == DOUBTFUL
-    assert score(learner, "/w/other/T_8_x?oldid=77") == pytest.approx(2 / 3)
-    assert score(learner, "/w/index.php/T_8_x") == pytest.approx(2 / 3)
+    assert score(learner, "/w/other/T_8_x?oldid=77") == pytest.approx(MOST)
+    assert score(learner, "/w/index.php/T_8_x") == pytest.approx(MOST)
     own = [page(f"/w/index.php?title=T_{n}_y&page=b", f"T{WORDS[n]}") for n in range(4)]
     for one in own:
         learner.learn(one)
