@@ -30,7 +30,7 @@ BARREN = ((DOUBTFUL, 0.3), (UNLIKELY, 0.15), (5, 0.05))
 NOTHING_NEW = 5
 # Late packs are sent while the URLs in flight are at most OUT_PERCENT of the done URLs. A small
 # crawl waits until none is in flight. The number of links sent is SENT_PERCENT of the done URLs.
-OUT_PERCENT, SENT_PERCENT = 1, 5
+OUT_PERCENT, SENT_PERCENT = 1, 10
 # At most FEW_OUT kinds with few results have pending URLs (frontier/kind_learner.py). If several
 # workers process a crawl, some URLs are always in flight. Then a late pack of the first two bands
 # is sent while at most FEW_OUT URLs are in flight. After SOON_DONE responses, the usual rule allows
