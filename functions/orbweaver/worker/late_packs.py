@@ -54,10 +54,10 @@ class LatePacks:
     ) -> SentTimes | None:
         """Send the first packs of deferred links.
 
-        Sends those of the first `count` packs that have a band (rank) of at most `band_max`. It
-        sends none if one of these was sent in the last minute. With `known`, an earlier result, it
-        sends none if one was sent since that result. Returns None, or the times of sending if the
-        caller must check again.
+        Sends each of the first `count` packs whose band (rank) is at most `band_max`. It sends none
+        if one of these was sent in the last minute. With `known`, an earlier result, it sends none
+        if one was sent since that result. Returns None, or the times of sending if the caller must
+        check again.
         """
         now_ms = self._clock.now_ms()
         waiting = await self._backlog.first_places(crawl.id, LANE, count)
