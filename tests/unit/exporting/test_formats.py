@@ -129,6 +129,15 @@ def test_parquet_row_groups_end_by_rows_and_bytes(
     assert max(groups) <= 6
 
 
+def test_parquet_rows_of_many_lines_files_stay_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "LINES_FILE_BYTES", 10_000)
+    texts = [str(n) for n in range(5_000)]
+    made = written("parquet", NAMED, [{"a": text} for text in texts], tmp_path)
+    assert pq.read_table(made.path).column("a").to_pylist() == texts
+
+
 @pytest.mark.parametrize("name", formats.NAMES)
 def test_file_without_rows_is_written(name: str, tmp_path: Path) -> None:
     made = written(name, PAGES, [], tmp_path)

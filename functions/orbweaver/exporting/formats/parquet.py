@@ -10,6 +10,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BufferedWriter
 from json.encoder import encode_basestring
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,8 +43,10 @@ SAMPLE_ROWS = 8_192
 SAMPLE_BYTES = 4 * 2**20
 COPIED_BYTES = 2**20
 ROWS_AT_ONCE = 500
-# DuckDB reads twice this many bytes of lines at a time, or the longest line.
-LINE_BYTES = 2**20
+# DuckDB reads 16 MiB of a file at a time, or the longest line, if that is longer. So lines are
+# divided into smaller files: 50,000 pages then take 26 MiB less memory, and 0.05 s more CPU.
+READ_BYTES = 16 * 2**20
+LINES_FILE_BYTES = 4 * 2**20
 CONFIG = {
     "threads": "1",
     "async_threads": "1",  # instead of 8, each with a stack of 8 MB
@@ -70,7 +73,8 @@ CELLS: dict[Type, str] = {Type.DECIMAL: "VARCHAR", Type.DATE: "VARCHAR"}
 class ParquetWriter:
     """Writes rows as columns. It holds no rows in memory.
 
-    Rows are lines of JSON in a folder next to the file. DuckDB reads them when the file is closed.
+    Rows are lines of JSON in files of a folder next to the file. DuckDB reads them when the file is
+    closed.
     `JsonlWriter` writes the same lines, except decimals, because DuckDB rounds JSON's numbers.
     """
 
@@ -80,8 +84,9 @@ class ParquetWriter:
         self._texts = [*map(_text_of, table.columns)]
         self._sink = sink
         self._folder = TemporaryDirectory(dir=sink.folder)
-        self._lines = (Path(self._folder.name) / "rows.json").open("wb")
-        self._longest = LINE_BYTES
+        self._paths: list[Path] = []
+        self._lines = self._next_file()
+        self._longest = READ_BYTES
         self._bytes = 0
         # Sizes in bytes of the first lines and of the file made of them.
         self._tried: tuple[int, int] | None = None
@@ -108,7 +113,14 @@ class ParquetWriter:
             self._longest = max(self._longest, *map(len, lines.splitlines(keepends=True)))
         self._put(lines, block.number)
 
+    def _next_file(self) -> BufferedWriter:
+        self._paths.append(Path(self._folder.name) / f"{len(self._paths)}.json")
+        return self._paths[-1].open("wb")
+
     def _put(self, lines: bytes, rows: int) -> None:
+        if self._bytes >= len(self._paths) * LINES_FILE_BYTES:
+            self._lines.close()
+            self._lines = self._next_file()
         self._lines.write(lines)
         self._bytes += len(lines)
         self.rows += rows
@@ -134,17 +146,18 @@ class ParquetWriter:
             # These statistics would mark a column without empty cells as `required`. All files of a
             # table must have the same schema.
             connection.execute("SET disabled_optimizers = 'statistics_propagation'")
-            connection.execute(self._copy(Path(self._lines.name), made))
+            connection.execute(self._copy(made))
         return made
 
-    def _copy(self, lines: Path, made: Path) -> str:
+    def _copy(self, made: Path) -> str:
         kinds, chosen = [], []
         for column in self._columns:
             kind, name = _many(column, TYPES[column.type]), sql_name(column.name)
             cell = _many(column, CELLS.get(column.type, TYPES[column.type]))
             kinds.append(f"{sql_text(column.name)}: '{cell}'")
             chosen.append(f"CAST({name} AS {kind}) AS {name}")
-        read = f"{sql_text(lines)}, format = 'newline_delimited', columns = {{{', '.join(kinds)}}}"
+        files = f"[{', '.join(map(sql_text, self._paths))}]"
+        read = f"{files}, format = 'newline_delimited', columns = {{{', '.join(kinds)}}}"
         return (
             f"COPY (SELECT {', '.join(chosen)}"  # noqa: S608 - our own names, all quoted
             f" FROM read_json({read}, maximum_object_size = {self._longest})) TO {sql_text(made)}"
