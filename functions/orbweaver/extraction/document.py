@@ -17,7 +17,6 @@ from orbweaver.extraction.work_budget import (
     TooMuchError,
     WorkBudget,
 )
-from orbweaver.model.url import resolved
 from orbweaver.model.value import positional_value_class
 from orbweaver.parsing.html_scan import text_of
 
@@ -76,13 +75,8 @@ class Document:
 
     @cached_property
     def base(self) -> Base:
-        """Base URL of relative references: the first `base` with `href`, else the page."""
-        if self.body is not None:
-            return Base(url=self.url, tracking=self._tracking)
-        node = self.tree.css_first("base[href]")
-        reference = None if node is None else node.attributes.get("href")
-        url = resolved(reference, self.url, tracking=frozenset()) if reference else None
-        return Base(url=url or self.url, tracking=self._tracking)
+        """Base URL of relative references."""
+        return Base(url=self.page.base or self.url, tracking=self._tracking)
 
     @cached_property
     def json_ld(self) -> JsonLdObjects:

@@ -52,6 +52,8 @@ __all__ = [
 # DynamoDB item of at most 400 KB.
 EXTRACTED_BYTES_MAX = 200_000
 ERROR_CHARS_MAX = 300
+# Created once, because json.dumps creates an encoder per item.
+_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 # A user's function: takes a page and its URL, and returns dicts.
 Extractor: TypeAlias = (
@@ -114,7 +116,7 @@ def _items_within_size(
     bytes_left = EXTRACTED_BYTES_MAX
     for rule in matching:
         for place, item in enumerate(_items(document, rule, custom)):
-            size = len(json.dumps(to_row(item), ensure_ascii=False).encode("utf-8", "replace"))
+            size = len(_ENCODE(to_row(item)).encode("utf-8", "replace"))
             if size > bytes_left:
                 document.items_cut += 1
                 many = f"more than {EXTRACTED_BYTES_MAX:,} bytes of items are on this page"
