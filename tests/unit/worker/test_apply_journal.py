@@ -121,7 +121,7 @@ async def test_pack_is_sent_again_if_another_delivery_acquired_lease() -> None:
     assert stage.world.ledgers[ROOT].sent
 
 
-async def test_early_pack_sends_nothing_if_its_message_was_not_sent() -> None:
+async def test_early_pack_without_sent_message_sends_no_outbox() -> None:
     """Another worker committed it. If this worker died, no message would repeat the sending."""
     stage = stage_of()
     ledger = await stage.applier.apply(CRAWL, ROOT, JOURNAL)
