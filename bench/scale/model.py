@@ -269,10 +269,8 @@ class Model(State):
             self.books.count("ended", len(visit.ends))
             ledger = Ledger(pack=visit.pack.id, children=tuple(range(new)))
             outgoing_packs = list(outbox(visit.pack.id, CRAWL, journal, ledger))
-            sent = await self.succession.send(
-                self.crawl, ledger, outgoing_packs, visit.standing, round_
-            )
-            if sent:
+            await self.succession.send(self.crawl, ledger, outgoing_packs, visit.standing, round_)
+            if outgoing_packs or visit.standing.place:
                 self.books.write("packs", Stage.SENT, 1)
             if visit.pack.place:
                 self.committed[visit.pack.id] = not outgoing_packs

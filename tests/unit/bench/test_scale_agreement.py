@@ -17,7 +17,7 @@ from bench.scale.model import Model
 from bench.scale.scenario import Fleet, Scenario, Web
 from bench.scale.services import Port, Table, View
 from bench.scale.state import CRAWL
-from orbweaver.frontier.journal import OutgoingPack
+from orbweaver.frontier.journal import Ledger, OutgoingPack
 from orbweaver.frontier.messages import Pack, decode, encode
 from orbweaver.frontier.queues import Queue
 from orbweaver.model.http_exchange import Failure, Request, Response
@@ -33,6 +33,8 @@ from tests.simulation.scenario import Scenario as Plan
 from tests.simulation.web import SimWeb
 
 POLL_MS = 50
+# More than any plan has.
+SEED_PACKS_MAX = 50
 PAGE = b"<html><body><p>A page without links.</p></body></html>"
 HTML = {"content-type": "text/html; charset=utf-8"}
 # Only hosts and slots take time, and there is no randomness.
@@ -97,6 +99,9 @@ async def _play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Counter[
     monkeypatch.setattr(process, "Settings", SimpleNamespace(of=model.settings.having))
     monkeypatch.setattr(process, "SimHosts", lambda _world, _gate, _web: View(table))
     world = World()
+    # The model commits no seeds, and a pack needs a ledger to acquire a lease.
+    for pack in (f"seeds{number}" for number in range(SEED_PACKS_MAX)):
+        world.ledgers[pack] = Ledger(pack=pack, children=())
     model.succession = Succession(
         backlog=MemoryBacklog(world),
         queue=cast("Queue", Port(model.queue)),
