@@ -156,7 +156,7 @@ def crawling(scope: Construct, site: Site, taken: Sequence[sqs.Queue]) -> list[i
         # Backlogs (waiting packs of hosts) are written by PartiQL, read and removed.
         storage.packs: (
             *("GetItem", "BatchGetItem", "Query", "PartiQLInsert"),
-            *("PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+            *("PutItem", "UpdateItem", "DeleteItem"),
         ),
     }
     secrets, parameters = login_arns(scope, config)

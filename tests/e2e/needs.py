@@ -32,7 +32,6 @@ NEEDED: dict[Deed, tuple[str, ...]] = {
     deeds.seeds_of_a_slow_crawl_taken_in: (
         "worker dynamodb:PartiQLInsert table/packs",
         "worker dynamodb:Query table/packs",
-        "worker dynamodb:ConditionCheckItem table/packs",
     ),
     deeds.page_that_waited_crawled: (
         "worker dynamodb:UpdateItem table/hosts",

@@ -33,7 +33,7 @@ ALLOWED = {
         "<StorageCrawls.Arn>": may(
             "dynamodb", "GetItem BatchGetItem PutItem UpdateItem ConditionCheckItem"
         ),
-        "<StoragePacks.Arn>": WRITES | may("dynamodb", "GetItem Query ConditionCheckItem"),
+        "<StoragePacks.Arn>": WRITES | may("dynamodb", "GetItem Query"),
         f"{HERE}:events:<AWS::Region>:<AWS::AccountId>:event-bus/default": {"events:PutEvents"},
         "<StorageBucket.Arn>/bodies/*": {"s3:PutObject"},
         "<StorageBucket.Arn>/claimed/*": {"s3:GetObject", "s3:PutObject"},
