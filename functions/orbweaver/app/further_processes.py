@@ -93,9 +93,11 @@ def _run_in_child(work: Callable[[], int], stdin: int, pipes: Sequence[int]) -> 
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
-        os.dup2(stdin, STDIN)
+        if stdin != STDIN:  # equal if the parent's standard input is closed
+            os.dup2(stdin, STDIN)
+            os.close(stdin)
         # A pipe closes only after all copies of its end are closed.
-        for pipe in (stdin, *pipes):
+        for pipe in pipes:
             os.close(pipe)
         code = work()
     except KeyboardInterrupt:

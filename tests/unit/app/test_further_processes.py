@@ -42,7 +42,8 @@ with further_processes(2, folder, settings, {"PATH": ""}) as further:
     if "begin" in sys.argv:
         further.begin()
     print(*(process.pid for process in further.processes), flush=True)
-    sys.stdin.readline()
+    if sys.stdin is not None:
+        sys.stdin.readline()
 assert [process.returncode for process in further.processes] == [int(sys.argv[2])] * 2
 """
 
@@ -140,6 +141,18 @@ def test_forked_processes_end_with_their_parent(tmp_path: Path, ending: str, beg
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
         assert parent.wait(WAIT_S) == (-signal.SIGKILL if ending == "killed" else 0)
     assert not list(StoreProcesses(tmp_path).ended())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")
+def test_forked_processes_need_no_standard_input(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", FORKS, str(tmp_path), "0", "begin"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *words],
+        stdout=subprocess.PIPE,
+        timeout=WAIT_S,
+        check=True,
+    )
+    assert len(done.stdout.split()) == 2
 
 
 async def test_process_with_event_loop_does_not_fork() -> None:

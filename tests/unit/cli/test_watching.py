@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from dataclasses import replace
+from errno import EIO
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,18 @@ def test_unused_screen_can_be_closed_twice() -> None:
     said = out.getvalue()
     panel.close()
     assert out.getvalue() == said
+
+
+def test_screen_is_closed_after_its_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = Terminal()
+    panel = Panel(out, {"TERM": "xterm"})
+    panel.show(example())
+
+    def fail(_text: str) -> int:
+        raise OSError(EIO, "the terminal is closed")
+
+    monkeypatch.setattr(out, "write", fail)
+    panel.close()
 
 
 def test_summary_has_hosts_and_cost(stage: Stage) -> None:

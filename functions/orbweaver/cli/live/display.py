@@ -9,6 +9,7 @@ crawl has not ended when the screen closes, the last state of the crawl is print
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
@@ -190,10 +191,11 @@ class Panel(Display):
     def close(self) -> None:
         if self._live is None:
             return
-        self._live.stop()
-        self._live = None
-        if self._view is not None and not self._view.ended:
-            from orbweaver.cli.live import screen
+        live, self._live = self._live, None
+        with contextlib.suppress(OSError):  # the terminal is closed
+            live.stop()
+            if self._view is not None and not self._view.ended:
+                from orbweaver.cli.live import screen
 
-            for line in screen.draw(self._view, self._console.size.width):
-                self._console.print(line)
+                for line in screen.draw(self._view, self._console.size.width):
+                    self._console.print(line)
