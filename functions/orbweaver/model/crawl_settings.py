@@ -272,7 +272,7 @@ class CrawlSettings:
         None, "politeness.concurrency", "number", bounds=(1, 64), editable=True
     ).as_field(
         "Concurrent requests per host. Default: 1, or 16 without a delay.",
-        "--concurrency N  concurrent requests per host (1, or 16 without a delay)",
+        "--concurrency N  concurrent requests per host (1; 16 per process without a delay)",
         example="2",
     )
     obey_robots: bool = Setting(True, "politeness.robots").as_field(
