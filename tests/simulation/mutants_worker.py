@@ -44,7 +44,7 @@ _WHOLE_APPLY = apply_journal.JournalApplier.__dict__["apply"]
 
 
 async def _claimed_again(
-    self: Any, crawl: Any, pack: str, journal: Any, ledger: Ledger, place: Any
+    self: Any, crawl: Any, pack: str, journal: Any, ledger: Ledger, place: Any, round_: Any
 ) -> None:
     """Claim without the known ledger, then find it."""
     claimer = apply_journal.claimer_of(crawl, pack, journal.at_ms)
