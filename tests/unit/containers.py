@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from orbweaver.adapters.local.reader import InPlaceReader
 from orbweaver.app.aws_ports import Ports
-from tests.memory import (
-    MemoryBudgets,
-    MemoryCrawls,
-    MemoryDeliveries,
-    MemoryEvents,
-    MemoryFiles,
-    MemoryFrontier,
-    MemoryHosts,
-    MemoryPacks,
-    MemoryPages,
-    MemoryQueue,
-    MemorySecrets,
-)
+from tests.memory import MemoryBudgets, MemorySecrets
 from tests.memory.world import open_gate
+from tests.unit.memory_ports import memory_ports
 
 if TYPE_CHECKING:
     from orbweaver.adapters.aws.usage_meter import UsageMeter
@@ -57,20 +45,10 @@ def ports_over(
     aws: Any = SimpleNamespace(client=client, later=lambda _service: messages)
     ports = Ports(settings, aws, meter)
     vars(ports).update(
-        queue=MemoryQueue(world, gate),
-        packs=MemoryPacks(world, gate),
+        vars(memory_ports(world, clock, gate, settings)),
         budgets=MemoryBudgets(world, gate),
-        crawls=MemoryCrawls(world, gate),
-        frontier=MemoryFrontier(world, gate),
-        hosts=MemoryHosts(world, gate),
-        pages=MemoryPages(world, gate),
-        files=MemoryFiles(world, gate),
-        events=MemoryEvents(world, gate),
         secrets=MemorySecrets(world, gate),
-        deliveries=MemoryDeliveries(world, gate),
         reader=InPlaceReader(),
-        clock=clock,
-        random=Random(1),
     )
     return ports
 
