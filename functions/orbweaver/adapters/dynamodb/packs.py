@@ -195,7 +195,7 @@ class DynamoPacks:
                 when=unchanged,
             )
         except ConditionFailed as failed:
-            return not failed.fields or "sent" in failed.fields
+            return not failed.fields or "sent" in failed.fields  # expired, or recorded already
         return True
 
     async def park(self, crawl: str, body: str, pack_id: str) -> bool:
