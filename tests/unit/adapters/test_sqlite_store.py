@@ -170,60 +170,65 @@ def share(path: Path) -> None:
 
 
 @pytest.fixture
-def read_only(open_folder: Path) -> Iterator[Path]:
+def shared_path(open_folder: Path) -> Path:
     path = open_folder / "store.db"
     store = SqliteStore.open(path)
     note(store, "a")
     store.close()
     share(path)
-    with unwritable(open_folder):
-        yield path
+    return path
 
 
-def test_read_only_store_is_read(read_only: Path) -> None:
-    with closing(SqliteStore.open(read_only, writes=False)) as store:
-        assert noted(store) == {"a"}
-        for refused in (lambda: note(store, "b"), lambda: SqliteStore.open(read_only)):
-            with pytest.raises(StoreUnusable, match="can be read, but not written: give this user"):
-                refused()
-    assert [file.name for file in read_only.parent.iterdir()] == [read_only.name]
+def test_read_only_store_is_read(shared_path: Path) -> None:
+    with unwritable(shared_path.parent):
+        with closing(SqliteStore.open(shared_path, writes=False)) as store:
+            assert noted(store) == {"a"}
+            for refused in (lambda: note(store, "b"), lambda: SqliteStore.open(shared_path)):
+                with pytest.raises(StoreUnusable, match="can be read, but not written: give"):
+                    refused()
+        assert [file.name for file in shared_path.parent.iterdir()] == [shared_path.name]
 
 
-def test_reader_sees_commits_of_other_user(read_only: Path) -> None:
-    with writable(read_only.parent):
-        writer = SqliteStore.open(read_only)
-        note(writer, "b")
-        share(read_only)
-    with closing(SqliteStore.open(read_only, writes=False)) as reader:
-        assert noted(reader) == {"a", "b"}
-        with writable(read_only.parent):
-            note(writer, "c")
-        assert noted(reader) == {"a", "b", "c"}
-    with writable(read_only.parent):
-        writer.close()
-
-
-def test_file_changed_during_read_only_access_is_reported(read_only: Path) -> None:
-    with closing(SqliteStore.open(read_only, writes=False)) as reader:
-        with writable(read_only.parent), closing(SqliteStore.open(read_only)) as writer:
+def test_reader_sees_commits_of_other_user(shared_path: Path) -> None:
+    with unwritable(shared_path.parent):
+        with writable(shared_path.parent):
+            writer = SqliteStore.open(shared_path)
             note(writer, "b")
-            share(read_only)
+            share(shared_path)
+        with closing(SqliteStore.open(shared_path, writes=False)) as reader:
+            assert noted(reader) == {"a", "b"}
+            with writable(shared_path.parent):
+                note(writer, "c")
+            assert noted(reader) == {"a", "b", "c"}
+        with writable(shared_path.parent):
+            writer.close()
+
+
+def test_file_changed_during_read_only_access_is_reported(shared_path: Path) -> None:
+    with (
+        unwritable(shared_path.parent),
+        closing(SqliteStore.open(shared_path, writes=False)) as reader,
+    ):
+        with writable(shared_path.parent), closing(SqliteStore.open(shared_path)) as writer:
+            note(writer, "b")
+            share(shared_path)
             assert noted(reader) == {"a"}  # a separate log does not change the file
         with pytest.raises(StoreBusy, match="written while it was read: repeat"):
             noted(reader)
 
 
-def test_unread_log_of_killed_process_is_reported(read_only: Path) -> None:
-    copy = read_only.parent / "copy" / read_only.name
-    with writable(read_only.parent), closing(SqliteStore.open(read_only)) as writer:
-        note(writer, "b")
-        copy.parent.mkdir()
-        for end in ("", "-wal"):
-            shutil.copy(f"{read_only}{end}", f"{copy}{end}")
-        share(copy)
-        copy.parent.chmod(0o555)
-    with pytest.raises(StoreUnusable, match="a killed process left its last commits there"):
-        SqliteStore.open(copy, writes=False)
+def test_unread_log_of_killed_process_is_reported(shared_path: Path) -> None:
+    with unwritable(shared_path.parent):
+        copy = shared_path.parent / "copy" / shared_path.name
+        with writable(shared_path.parent), closing(SqliteStore.open(shared_path)) as writer:
+            note(writer, "b")
+            copy.parent.mkdir()
+            for end in ("", "-wal"):
+                shutil.copy(f"{shared_path}{end}", f"{copy}{end}")
+            share(copy)
+            copy.parent.chmod(0o555)
+        with pytest.raises(StoreUnusable, match="a killed process left its last commits there"):
+            SqliteStore.open(copy, writes=False)
 
 
 def test_other_read_only_file_is_refused(open_folder: Path) -> None:
