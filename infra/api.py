@@ -24,9 +24,8 @@ from infra.program import Needs, Program, Site, allow, log_group, sending
 from orbweaver.api.problems import CONTENT_TYPE, GATEWAY, TITLES
 from orbweaver.api.requests import SEEDS_FOLDER
 from orbweaver.api.routes import OPERATIONS
+from orbweaver.app.file_retention import BODIES, EXPORTS
 from orbweaver.control.json_reader import required_fields
-from orbweaver.exporting.manifest import PREFIX as EXPORTS
-from orbweaver.frontier.body_file import PREFIX as BODIES
 
 if TYPE_CHECKING:
     from infra.config import Config

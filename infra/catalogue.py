@@ -20,7 +20,8 @@ from constructs import Construct
 
 from infra.findings import accept
 from infra.program import allow
-from infra.retention import ATHENA_RESULTS, EXPORTS
+from infra.retention import ATHENA_RESULTS
+from orbweaver.app.file_retention import EXPORTS
 from orbweaver.cli.query.saved import saved
 from orbweaver.exporting.glue_schema import ITEMS, TABLES, database_name, glue_table
 

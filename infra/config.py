@@ -18,6 +18,7 @@ from infra.browser import ARCHITECTURE
 from infra.keys import choice, convert, number, secret, text, unfit, unknown
 from infra.memory import needed_mb
 from infra.wheels import AWS_RUNTIME, Runtime, host_runtime
+from orbweaver.app.file_retention import BODIES, KEPT_D
 from orbweaver.budget.estimate import MEMORY_MB, WORKERS
 from orbweaver.delivery.plan import HostKeyError, host_keys_of
 from orbweaver.exporting.formats import FORMATS
@@ -149,7 +150,7 @@ class Config:
         30, 1, 3_650, "retention of page records in their table, in days"
     )
     body_retention_d: int = number(
-        30, 1, 3_650, "retention of bodies and texts in the bucket, in days"
+        KEPT_D[BODIES], 1, 3_650, "retention of bodies and texts in the bucket, in days"
     )
     export_retention_d: str = text(
         "forever",

@@ -21,7 +21,7 @@ from constructs import Construct
 from infra.findings import accept, accept_files
 from infra.frontier import Keeping, failures_queue, work_queue
 from infra.program import Batches, Needs, Program, Site, allow, feed, secret_arn
-from infra.retention import EXPORTS
+from orbweaver.app.file_retention import EXPORTS
 from orbweaver.delivery.plan import TRIES_MAX
 from orbweaver.model.events import EXPORTED, SOURCE
 

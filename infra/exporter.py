@@ -21,8 +21,8 @@ from infra.catalogue import accept_registering, table_permissions
 from infra.findings import accept, accept_files
 from infra.frontier import EVENT_S_MAX, RETRIES, Keeping, failures_queue, retry, work_queue
 from infra.program import Batches, Needs, Program, Site, allow, event_bus_arn, feed, sending
-from infra.retention import BODIES, EXPORTS
 from infra.schedules import firing_role
+from orbweaver.app.file_retention import BODIES, EXPORTS
 from orbweaver.exporting.glue_schema import database_name
 
 if TYPE_CHECKING:

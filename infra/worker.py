@@ -30,7 +30,7 @@ from infra.program import (
     secret_arn,
     sending,
 )
-from infra.retention import BODIES, CLAIMED
+from orbweaver.app.file_retention import BODIES, CLAIMED
 from orbweaver.budget.estimate import BATCH
 from orbweaver.model.auth import login_prefix
 from orbweaver.model.settings import INSTALLED, Settings

@@ -11,4 +11,5 @@ further_processes  further worker processes of a store
 store_waiting     URLs of a store that wait or are in flight
 store_service     schedules, webhooks and the HTTP API of a store
 wiring_exporting  exporters
+file_retention    retention of stored files by prefix
 """

@@ -257,6 +257,19 @@ class StorePorts:
 
         return FolderFiles(self.folder / FILES, durable=True)
 
+    async def delete_expired_files(self) -> int:
+        """Delete files after their retention. Return their number."""
+        from orbweaver.app.file_retention import KEPT_D
+        from orbweaver.model.page_record import DAY_MS
+
+        now_ms = self.clock.now_ms()
+        return sum(
+            [
+                await self.files.delete_unmodified(prefix, now_ms - days * DAY_MS)
+                for prefix, days in KEPT_D.items()
+            ]
+        )
+
     @cached_property
     def secrets(self) -> LocalSecrets:
         from orbweaver.adapters.local.secrets import LocalSecrets

@@ -63,7 +63,8 @@ RETRY_S = 10.0
 # Interval between checks for new messages, and a longer one after POLLS_TO_IDLE checks without any.
 # A new process begins with FIRST_POLL_S, doubled each time, because its seeds arrive in a moment.
 FIRST_POLL_S, POLL_S, IDLE_POLL_S, POLLS_TO_IDLE = 0.002, 0.02, 0.25, 100
-# Interval between checks for dead processes. Each LOOKS_TO_REAP of them delete expired rows once.
+# Interval between checks for dead processes. One of LOOKS_TO_REAP checks deletes expired data. The
+# next check continues if it deleted rows, because a short crawl deletes only once otherwise.
 TEND_S, LOOKS_TO_REAP = 1.0, 60
 # Time limits for current requests: at the end of a process, and after an interrupt.
 END_S, INTERRUPTED_S = 10.0, 3.0
@@ -247,15 +248,17 @@ class StoreRunner:
         self._worker.flush()
 
     async def _maintain(self) -> None:
-        """Requeue the messages of killed processes, and delete expired rows from time to time."""
-        looks = 0
+        """Requeue the messages of killed processes, and delete expired data from time to time."""
+        looks = deleted = 0
         while not self._ended.is_set():
             try:
                 for ended in self._processes.ended():
                     self._ports.take_back(ended)
                 if looks % LOOKS_TO_REAP == 0:
                     self._keep_time()
-                    await self._ports.reaper.reap()
+                    await self._ports.delete_expired_files()
+                if looks % LOOKS_TO_REAP == 0 or deleted:
+                    deleted = await self._ports.reaper.reap()
             except PortError as error:
                 _log.warning("store.out_of_reach", extra={"error": str(error)})
             looks += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -104,6 +105,22 @@ async def test_expired_rows_of_every_table_are_deleted(
     await ports.reaper.reap()
     assert rows(ports) == {"crawls": 1}
     assert [crawl.id for crawl in await ports.crawls.list()] == ["default-1"]
+
+
+async def test_files_are_deleted_after_retention(ports: StorePorts, tmp_path: Path) -> None:
+    for key, days in {
+        "bodies/old-1/dt=2026-01-01/a.warc.gz": 31,
+        "bodies/new-1/dt=2026-01-01/a.warc.gz": 29,
+        "exports/_snapshots/new/new-1/head.json": 31,
+        "exports/pages/jsonl/dt=2026-01-01/old-1/part-00-00000.jsonl.gz": 400,
+    }.items():
+        await ports.files.put(key, b"body")
+        path = tmp_path / "files" / key
+        for changed in (path, path.parent):
+            os.utime(changed, times=(0, NOW_MS / 1000 - days * 86_400))
+    assert await ports.delete_expired_files() == 1
+    assert await ports.files.folders("bodies/") == ("bodies/new-1/",)
+    assert len(await ports.files.list("exports/")) == 2
 
 
 async def test_ledger_outlives_every_copy_of_its_message(

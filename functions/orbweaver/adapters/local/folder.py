@@ -10,7 +10,7 @@ import asyncio
 import errno
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import file_digest
 from pathlib import Path
 from secrets import token_hex
@@ -82,6 +82,10 @@ class FolderFiles:
 
     async def delete(self, keys: Sequence[str]) -> None:
         await asyncio.to_thread(self._delete, keys)
+
+    async def delete_unmodified(self, prefix: str, since_ms: int) -> int:
+        """Delete the files of folders that have no new file since a time. Return their number."""
+        return await asyncio.to_thread(self._delete_unmodified, prefix, since_ms * 1_000_000)
 
     def _put(self, key: str, body: bytes) -> None:
         with self._partial(key) as partial:
@@ -159,6 +163,22 @@ class FolderFiles:
                 path = self._path(key)
                 path.unlink(missing_ok=True)
                 self._prune(path.parent)
+
+    def _delete_unmodified(self, prefix: str, since_ns: int) -> int:
+        deleted = 0
+        with _port_errors(prefix):
+            for root, _, names in os.walk(self._below(prefix)):
+                folder = Path(root)
+                # Another process may delete the same files.
+                with suppress(FileNotFoundError):
+                    # A store has many files. Files of a new folder are not checked.
+                    if names and folder.stat().st_mtime_ns < since_ns:
+                        for path in map(folder.joinpath, names):
+                            if path.stat().st_mtime_ns < since_ns:
+                                path.unlink()
+                                deleted += 1
+                        self._prune(folder)
+        return deleted
 
     def _prune(self, folder: Path) -> None:
         while folder != self._folder and folder.is_relative_to(self._folder):
