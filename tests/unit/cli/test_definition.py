@@ -234,10 +234,10 @@ def test_check_names_all_problems_with_exit_code_2(stage: Stage) -> None:
     first, *others = stage.errors("check crawl.toml").splitlines()
     assert first == "crawl.toml: 4 problems"
     assert [line.strip().split(": ")[:2] for line in others] == [
-        ["line 3", "nmae"],
-        ["line 2", "seeds_file"],
-        ["line 5", "scope.include"],
         ["line 1", "seeds"],
+        ["line 2", "seeds_file"],
+        ["line 3", "nmae"],
+        ["line 5", "scope.include"],
     ]
     assert "seeds_file: no.txt cannot be read: No such file or directory" in stage.noted
     put(stage, 'seeds_file = "no.txt"\n')

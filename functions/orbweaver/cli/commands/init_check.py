@@ -166,11 +166,12 @@ def _decoded(file: Path, content: str) -> object:
 
 
 def _refuse(file: Path, problems: Problems, around: CliContext) -> None:
-    """Raise UsageError with all problems, if any. Problems in TOML have line numbers."""
+    """Raise UsageError with all problems, if any. Problems in TOML are in the order of lines."""
     if not problems:
         return
     lines = {} if _is_json(file) else lines_of_keys(_text(around.folder / file, file))
-    placed = ((line_of(problem.path, lines), problem) for problem in problems)
+    placed = [(line_of(problem.path, lines), problem) for problem in problems]
+    placed.sort(key=lambda one: (one[0] is None, one[0] or 0))
     said = (str(one) if line is None else f"line {line}: {one}" for line, one in placed)
     raise unfit(str(file), said)
 
