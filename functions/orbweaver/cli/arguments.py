@@ -30,6 +30,8 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{**given, "allow_abbrev": False})
+        # No option begins with a digit, so `-1s` is an invalid value and not a missing one.
+        self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def error(self, message: str) -> NoReturn:
         text = re.sub(r"^argument (-\S*/)?(\S+): ", r"\2: ", message)

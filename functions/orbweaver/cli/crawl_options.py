@@ -51,7 +51,7 @@ _ORDER = (
     "express",
 )
 _TYPES: Mapping[str, Callable[[str], Any]] = {
-    "number": option_types.count,
+    "number": option_types.number,
     "milliseconds": option_types.duration_ms,
     "seconds": option_types.duration_s,
     "bytes": option_types.size_bytes,

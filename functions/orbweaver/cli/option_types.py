@@ -54,14 +54,18 @@ day = _reader(check_day)
 formats = _reader(formats_in)
 
 
-def count(text: str, least: int = 0) -> int:
+def number(text: str) -> int:
     """Parse a whole number with optional thousands separators (1_000, 1,000)."""
     plain = re.sub(r"(?<=\d)[_,](?=\d{3})", "", text.strip())
     if not re.fullmatch(r"-?[0-9]{1,12}", plain, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number: give one like 1000")
-    if (number := int(plain)) < least:
+    return int(plain)
+
+
+def count(text: str, least: int = 0) -> int:
+    if (given := number(text)) < least:
         raise argparse.ArgumentTypeError(f"{text!r} is too small: give {least} or more")
-    return number
+    return given
 
 
 def positive(text: str) -> int:

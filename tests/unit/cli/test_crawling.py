@@ -155,6 +155,7 @@ def test_full_disk_is_reported_with_command_to_resume(
         (f"{SITE} --out file/data", "Not a directory: give another folder"),
         (f"{SITE} --name A!", "--name: 'A!' does not fit"),
         (f"{SITE} --max-pages 0", "--max-pages: 0 does not fit: give 1 to 100,000,000"),
+        (f"{SITE} --max-pages -5", "--max-pages: -5 does not fit: give 1 to 100,000,000"),
         (f"{SITE} --concurrency 99", "--concurrency: 99 does not fit: give 1 to 64"),
         (f"{SITE} --max-depth 9999", "--max-depth: 9999 does not fit"),
         (f"{SITE} --delay 9d", "--delay: 9d does not fit: give 0s to 1d"),
