@@ -17,7 +17,7 @@ from orbweaver.cli.export_files import ExportResult
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.one_file import shown_as, write_one
 from orbweaver.cli.option_types import Threshold
-from orbweaver.cli.session import PAUSE_S, Session, Stalled
+from orbweaver.cli.session import PAUSE_S, RunState, Session, Stalled
 from orbweaver.cli.store import commands_of_retry
 from orbweaver.control.progress import status
 from orbweaver.control.progress.status import View
@@ -307,3 +307,39 @@ def timed(
 def put_interrupted(display: Display, crawl_id: str | None) -> None:
     if isinstance(display, JsonDisplay):
         display.put({"type": "result", "crawl": crawl_id, "interrupted": True})
+
+
+def ended_early(
+    error: BaseException, running: RunState, around: CliContext, display: Display
+) -> int:
+    """Report why a command ended before its crawl. Return the exit code.
+
+    Raises BrokenPipeError again.
+    """
+    if isinstance(error, Stalled):
+        return give_up(error.view, around, display)
+    if isinstance(error, BrokenPipeError):  # the reader of the output is gone
+        around.note(*_how_to_go_on(running))
+        raise error
+    display.close()
+    around.note(*_how_to_go_on(running))
+    put_interrupted(display, running.crawl)
+    return INTERRUPTED
+
+
+def _how_to_go_on(running: RunState) -> list[str]:
+    """Return the state of an interrupted command's crawl, and the commands that continue it."""
+    if running.crawl is None:
+        if running.may_have_begun:
+            return ["interrupted while the crawl began: the same command starts or continues it"]
+        return ["interrupted: no crawl has begun, so there is nothing to continue"]
+    if running.state is State.FINISHED:
+        export = f"{running.before}orbweaver export --crawl {running.crawl}{running.option}"
+        return [f"{running.crawl} has finished; to write its files again: {export}"]
+    paused = running.state is State.PAUSED
+    return [
+        f"interrupted: {running.crawl} is {'paused' if paused else 'not finished'}",
+        "run the same command again to continue it; to inspect or cancel it:",
+        f"  {running.before}orbweaver status {running.crawl}{running.option}",
+        f"  {running.before}orbweaver cancel {running.crawl}{running.option}",
+    ]

@@ -84,10 +84,12 @@ def run(words: Sequence[str], around: Callable[[], CliContext]) -> int:
     `around` is called only if a command runs or an error is printed. Tests pass a function that
     replaces the real terminal and machine.
     """
+    interrupted = "interrupted before the command began"
     try:
         arguments = parse(words)
         from orbweaver.cli.running import run_command
 
+        interrupted = "interrupted"
         return run_command(arguments, around())
     except SystemExit as end:  # --help, --version
         return int(end.code or 0)
@@ -95,7 +97,7 @@ def run(words: Sequence[str], around: Callable[[], CliContext]) -> int:
         around().note(str(error))
         return exit_codes.USAGE
     except KeyboardInterrupt:
-        around().note("interrupted")
+        around().note(interrupted)
         return exit_codes.INTERRUPTED
 
 

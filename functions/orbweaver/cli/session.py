@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from orbweaver.app.wiring import control_of
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from orbweaver.app.store_ports import StorePorts
     from orbweaver.cli.context import CliContext
     from orbweaver.cli.live.display import Display
+    from orbweaver.control.continuation import Decision
     from orbweaver.control.crawl_control import Control
+    from orbweaver.control.crawl_spec import CrawlSpec
     from orbweaver.control.progress.status import StatusReading, View
     from orbweaver.model.settings import Settings
 
@@ -37,6 +39,23 @@ TICK_S = 1.0
 # Number of failed readings after which `watch` fails, if the stack or store never answered.
 POLL_FAILURES_MAX = 5
 PAUSE_S = 5.0
+
+
+@dataclass(slots=True)
+class RunState:
+    """The crawl of a command and its state, for messages after an interrupt or error."""
+
+    crawl: str | None = None
+    # True if the command may have stored a crawl whose id is not known.
+    may_have_begun: bool = False
+    # State of the crawl at the end of the command, if known.
+    state: State | None = None
+    # A shell command that must run before other commands about the crawl. The option that names the
+    # crawl's stack or store.
+    before: str = ""
+    option: str = ""
+    # Ends the further worker processes, whose memory the export can use.
+    release: Callable[[], None] = lambda: None
 
 
 class Stalled(Exception):
@@ -125,6 +144,17 @@ class Session:
                     return (await self.control.pause(crawl_id)).state
                 except Conflict:  # it is ending or has ended
                     return (await self.control.find(crawl_id)).state
+        except (PortError, TimeoutError):
+            return None
+
+    async def decision_after_interrupt(self, plan: CrawlSpec) -> Decision | None:
+        """Decide again about a plan whose start was interrupted. None: it failed or took too long.
+
+        The decision continues the crawl that the start stored, if any.
+        """
+        try:
+            async with asyncio.timeout(PAUSE_S):
+                return await self.control.decide(plan, busy=self.place.busy)
         except (PortError, TimeoutError):
             return None
 

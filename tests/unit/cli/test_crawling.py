@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gzip
 import json
 import os
 import re
+import signal
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import duckdb
 import pyarrow.parquet as pq
 import pytest
 
 from orbweaver.adapters.local import folder as adapter
+from orbweaver.cli import main
+from orbweaver.cli.commands import crawl as crawl_command
 from orbweaver.exporting import file_store
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import State, Stop
 from orbweaver.model.errors import Transient
 from orbweaver.model.http_exchange import Failure
 from orbweaver.model.outcome import Outcome, Reason
+from tests.memory.world import Moment
 from tests.unit.cli.fakes import LOCAL, NOW_MS, SITE, Closing, Row, Stage
 
 RUN = "example.com-20261121-090000"
@@ -300,13 +306,66 @@ def test_interrupt_with_unreachable_stack_ends_soon(stage: Stage) -> None:
     assert stage.objects()[-1] == {"type": "result", "crawl": RUN, "interrupted": True}
 
 
-def test_interrupt_before_crawl_mentions_no_crawl(stage: Stage) -> None:
-    def fault(_effect: str) -> None:
+NONE_BEGUN = "interrupted: no crawl has begun, so there is nothing to continue\n"
+
+
+@pytest.mark.parametrize(
+    ("effect", "said"),
+    [
+        ("crawls.list", NONE_BEGUN),
+        ("crawls.create", NONE_BEGUN),
+        ("queue.send", f"interrupted: {RUN} is paused\nrun the same command again to continue"),
+    ],
+)
+def test_interrupt_before_first_line_reports_stored_crawl(
+    stage: Stage, effect: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupt(found: str, _moment: Moment) -> None:
+        if found == effect and not interrupts:
+            interrupts.append(found)
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(0)
+
+    interrupts: list[str] = []
+    monkeypatch.setattr(stage, "gate", interrupt)
+    assert stage.errors(f"crawl {SITE}", code=130).startswith(said)
+    assert stage.machine.asked == ["start 4566", "stop 4566"]
+    assert stage.run(f"crawl {SITE}") == 0
+    assert list(stage.world.crawls) == [RUN]
+
+
+def test_interrupt_of_start_at_lost_stack_names_same_command(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose(effect: str, _moment: Moment) -> None:
+        if interrupts:
+            raise Transient("gone")
+        if effect == "crawls.create":
+            interrupts.append(effect)
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(0)
+
+    interrupts: list[str] = []
+    monkeypatch.setattr(stage, "gate", lose)
+    noted = "interrupted while the crawl began: the same command starts or continues it\n"
+    assert stage.errors(f"crawl {SITE}", code=130) == noted
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "noted"),
+    [
+        (crawl_command, "plan_of", NONE_BEGUN),
+        (main, "parse", "interrupted before the command began\n"),
+    ],
+)
+def test_interrupt_before_start_begins_no_crawl(
+    stage: Stage, where: ModuleType, name: str, noted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    stage.fault = fault
-    assert stage.errors(f"crawl {SITE}", code=130) == "interrupted\n"
-    assert stage.machine.asked == ["start 4566", "stop 4566"]
+    monkeypatch.setattr(where, name, interrupted)
+    assert stage.errors(f"crawl {SITE}", code=130) == noted
 
 
 def test_unfinished_crawl_with_other_options_ends_before_a_new_run(stage: Stage) -> None:

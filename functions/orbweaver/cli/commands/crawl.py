@@ -10,7 +10,7 @@ import asyncio
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,10 +20,10 @@ from orbweaver.cli.commands import custom
 from orbweaver.cli.context import CliContext
 from orbweaver.cli.crawl_options import OPTIONS
 from orbweaver.cli.crawl_plan import plan_of
-from orbweaver.cli.exit_codes import INTERRUPTED, NOT_WRITTEN, OK, UsageError, WriteError
+from orbweaver.cli.exit_codes import NOT_WRITTEN, OK, UsageError, WriteError
 from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.proxy_options import proxies_given, proxies_of, trouble_of_seed
-from orbweaver.cli.session import Session, Stalled, chosen, opened, store_session
+from orbweaver.cli.session import RunState, Session, Stalled, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, StackPlace, port_option, settings_from
 from orbweaver.cli.store import (
     opened_store,
@@ -53,21 +53,6 @@ NOTHING_LACKS = (
 )
 
 
-@dataclass(slots=True)
-class RunState:
-    """The crawl of a command and its state, for messages after an interrupt or error."""
-
-    crawl: str | None = None
-    # State of the crawl at the end of the command, if known.
-    state: State | None = None
-    # A shell command that must run before other commands about the crawl. The option that names the
-    # crawl's stack or store.
-    before: str = ""
-    option: str = ""
-    # Ends the further worker processes, whose memory the export can use.
-    release: Callable[[], None] = lambda: None
-
-
 def checked(plan: CrawlSpec, around: CliContext) -> Crawl:
     """Build the crawl of a plan. Raises UsageError for an invalid plan, before a crawl starts."""
     try:
@@ -90,25 +75,17 @@ def check_needs_no_login(crawl: Crawl, url: str, command: str) -> None:
 
 def crawl(arguments: Namespace, around: CliContext) -> int:
     """Run a crawl on this machine, in a store or a stack on an emulator, and write its files."""
-    plan = plan_of(arguments, around)
-    wanted, context = _checked(plan, arguments, around)
-    folder = store_of(arguments, around.folder, around.environment, makes=True)
-    display = around.display(arguments)
-    running = RunState()
-    work = _on_stack if folder is None else partial(_on_store, folder)
+    display, running = around.display(arguments), RunState()
     try:
+        plan = plan_of(arguments, around)
+        wanted, context = _checked(plan, arguments, around)
+        folder = store_of(arguments, around.folder, around.environment, makes=True)
+        work = _on_stack if folder is None else partial(_on_store, folder)
         return work(CrawlCommand(plan, wanted, context, arguments), around, display, running)
-    except KeyboardInterrupt:
-        display.close()
-        _say_how_to_go_on(around, display, running)
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of the output is gone
-        around.note(*_how_to_go_on(running))
-        raise
-    except Stalled as stalled:
-        from orbweaver.cli.crawl_end import give_up
+    except (KeyboardInterrupt, BrokenPipeError, Stalled) as error:
+        from orbweaver.cli.crawl_end import ended_early
 
-        return give_up(stalled.view, around, display)
+        return ended_early(error, running, around, display)
     except WriteError as error:
         display.close()
         export = f"orbweaver export --crawl {running.crawl}{running.option} --out DIR"
@@ -273,18 +250,14 @@ async def _crawl(
     if plan.proxied:
         name = crawl_of(plan, around.clock.now_ms()).name
         await session.check_earlier_proxies(name, "crawl")
-    if arguments.refetch is None:
-        begun = await _begin(session, plan, display)
-    else:
-        runs = await session.control.refetch(plan)
-        if not runs:
+    stalled: Stalled | None = None
+    running.may_have_begun = True
+    try:
+        begun = await _begun_or_none(session, plan, arguments, display)
+        if begun is None:
             display.say(NOTHING_LACKS)
             return OK
-        begun = runs[0]
-        _say_others(display, runs[1:])
-    running.crawl = begun.id
-    stalled: Stalled | None = None
-    try:
+        running.crawl = begun.id
         display.say(f"crawl {begun.id}")
         view = await session.watch(begun.id, display)
     except Stalled as error:
@@ -292,7 +265,7 @@ async def _crawl(
         # anyway.
         stalled, view = error, error.view
     except (asyncio.CancelledError, BrokenPipeError):
-        running.state = await session.pause(begun.id)
+        await _pause(session, plan, arguments, running)
         raise
     running.state = view.crawl.state
     running.release()
@@ -321,6 +294,32 @@ async def _note_left(session: Session, plan: CrawlSpec, around: CliContext) -> N
     """Report how many pages the next `--refetch` would request, if there are any."""
     if left := await session.control.count_left_to_refetch(plan):
         around.note(f"{_lacking(left)}; the same command requests them")
+
+
+async def _begun_or_none(
+    session: Session, plan: CrawlSpec, arguments: Namespace, display: Display
+) -> Crawl | None:
+    """Begin or continue a crawl. None: a refetch has nothing to request."""
+    if arguments.refetch is None:
+        return await _begin(session, plan, display)
+    runs = await session.control.refetch(plan)
+    _say_others(display, runs[1:])
+    return runs[0] if runs else None
+
+
+async def _pause(
+    session: Session, plan: CrawlSpec, arguments: Namespace, running: RunState
+) -> None:
+    """Pause the crawl of an interrupted command, if the command stored one."""
+    if running.crawl is None:
+        if arguments.refetch is not None:  # a plan does not identify runs of a refetch
+            return
+        decision = await session.decision_after_interrupt(plan)
+        running.may_have_begun = decision is None
+        if not isinstance(decision, Continue):
+            return
+        running.crawl = decision.run.id
+    running.state = await session.pause(running.crawl)
 
 
 async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
@@ -404,28 +403,6 @@ def _say_others(display: Display, runs: Sequence[Crawl]) -> None:
     """
     for run in runs:
         display.say(f"{run.id} requests more of them: `orbweaver status {run.id} --watch`")
-
-
-def _say_how_to_go_on(around: CliContext, display: Display, running: RunState) -> None:
-    from orbweaver.cli.crawl_end import put_interrupted
-
-    around.note(*_how_to_go_on(running))
-    put_interrupted(display, running.crawl)
-
-
-def _how_to_go_on(running: RunState) -> list[str]:
-    if running.crawl is None:
-        return ["interrupted"]
-    if running.state is State.FINISHED:
-        export = f"{running.before}orbweaver export --crawl {running.crawl}{running.option}"
-        return [f"{running.crawl} has finished; to write its files again: {export}"]
-    paused = running.state is State.PAUSED
-    return [
-        f"interrupted: {running.crawl} is {'paused' if paused else 'not finished'}",
-        "run the same command again to continue it; to inspect or cancel it:",
-        f"  {running.before}orbweaver status {running.crawl}{running.option}",
-        f"  {running.before}orbweaver cancel {running.crawl}{running.option}",
-    ]
 
 
 # --- start --------------------------------------------------------------------------------------
