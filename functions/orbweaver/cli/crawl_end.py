@@ -73,7 +73,7 @@ def conclude(
         around.write("", *(f"nothing new: {said}" for said in ended.retries))
         if written is not None:
             around.write("", *crawl_summary.files(written))
-    else:
+    elif written is not None or not _is_explained(view, why):
         around.write("", *crawl_summary.lines(view, written, ended.before, ended.used_by))
     if why is not None:
         others = [line for line in why if line not in ended.paging]
@@ -90,14 +90,17 @@ async def write_at_end(
 ) -> ExportResult | None:
     """Write the files of a run.
 
-    If the run found nothing new, files are written only if the user asked for them.
+    If the run found nothing new, or the reasons name all its URLs, files are written only if the
+    user asked for them.
     """
     exported: Crawl | None = view.crawl
-    if status.found_nothing_new(view):
-        # Files that the user asked for then contain the pages of an earlier run.
-        exported = None
-        if arguments.files_asked:
-            exported = await export_files.stored_run(session, view.crawl, display.say)
+    nothing_new = status.found_nothing_new(view)
+    if not arguments.files_asked and (
+        nothing_new or _is_explained(view, await why_no_pages(session, view))
+    ):
+        return None
+    if nothing_new:  # the files contain the pages of an earlier run
+        exported = await export_files.stored_run(session, view.crawl, display.say)
     if exported is None:
         return None
     return await _written(session, exported, arguments, around, display)
@@ -142,6 +145,12 @@ async def why_no_pages(session: Session, view: View) -> list[str] | None:
         shown = [_ending(record) async for record in records]
     number = view.reading.status.counters.claimed - count_not_requested(view.total)
     return _examples(shown, number, view.crawl)
+
+
+def _is_explained(view: View, why: Sequence[str] | None) -> bool:
+    """Whether the reasons of a crawl without pages name all its URLs, so that no summary helps."""
+    number = view.reading.status.counters.claimed - count_not_requested(view.total)
+    return why is not None and 0 < number == len(why) <= EXAMPLES
 
 
 async def paging_failures(session: Session, view: View) -> list[str]:

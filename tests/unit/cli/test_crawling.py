@@ -194,12 +194,15 @@ def test_crawl_without_any_page_counts_reasons_left_out(stage: Stage) -> None:
     stage.site = [replace(BROKEN, path=f"/{number}") for number in range(5)]
     *_, last = stage.errors(f"crawl {SITE}", code=8).splitlines()
     assert last.startswith("  and 2 more: orbweaver pages ")
+    assert "finished in" in stage.said
 
 
 def test_crawl_without_any_page_fails_with_reasons(stage: Stage) -> None:
     stage.site = [Row("/", Outcome.SKIPPED, Reason.ROBOTS_UNREACHABLE, bytes=None, error=NEVER)]
     assert stage.run(f"crawl {SITE} --fail-above 100%") == 4
     assert stage.noted == f"nothing was fetched:\n  {SITE}/: {NEVER}\n"
+    assert "finished in" not in stage.said
+    assert not (stage.folder / "out").exists()
     stage.clock.at_ms += 60_000
     result = stage.run_json(f"start {SITE} --wait --json --window 0s", code=4)[-1]
     assert (result["exit_code"], result["why"]) == (4, [f"  {SITE}/: {NEVER}"])
