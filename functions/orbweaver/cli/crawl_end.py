@@ -49,6 +49,8 @@ class EndedCrawl:
     used_by: Sequence[str] = ()
     # Unfinished retries of earlier runs, if this run found nothing new.
     retries: Sequence[str] = ()
+    # Where the files of the earlier run are, if this run found nothing new.
+    earlier: str = ""
     # Pages of APIs that do not show the next page, with the cause, and the fix.
     paging: Sequence[str] = ()
 
@@ -75,6 +77,8 @@ def conclude(
             around.write("", *crawl_summary.files(written))
     elif written is not None or not _is_explained(view, why):
         around.write("", *crawl_summary.lines(view, written, ended.before, ended.used_by))
+    if ended.earlier and written is None:
+        around.write(ended.earlier)
     if why is not None:
         others = [line for line in why if line not in ended.paging]
         around.note(*(["nothing was fetched:", *others] if others else ["nothing was fetched"]))
@@ -179,6 +183,23 @@ async def runs_with_pages(session: Session, view: View) -> tuple[str, ...]:
         return ()
     totals = {run: (await session.control.status(run)).counters.total for run in view.crawl.resumes}
     return tuple(run for run, total in totals.items() if carried(total))
+
+
+async def earlier_files(session: Session, view: View, here: Path, running: RunState) -> str:
+    """Return where the files of the newest run with pages are, or the command that writes them.
+
+    Returns "" unless this run found nothing new. `here` is the current folder.
+    """
+    if not status.found_nothing_new(view):
+        return ""
+    run = await export_files.stored_run(session, view.crawl, lambda _: None)
+    if run is None:
+        return ""
+    folder = export_files.OUT / run.id
+    if export_files.has_files(here / folder, run):
+        return f"the files of {run.id} are in {folder}"
+    export = f"orbweaver export --crawl {run.id}{running.option} --out {folder}"
+    return f"to write the files of {run.id} again: {running.before}{export}"
 
 
 async def unfinished_retries(session: Session, view: View) -> tuple[str, ...]:

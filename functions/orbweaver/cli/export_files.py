@@ -174,7 +174,7 @@ async def pages_absent(session: Session, crawl: Crawl, folder: Path) -> int:
     """Count the pages of a crawl's other runs, except runs with an export in the folder."""
     pages = 0
     for run in await session.control.with_same_crawl(crawl):
-        if run.id != crawl.id and not _has_files(folder, run):
+        if run.id != crawl.id and not has_files(folder, run):
             pages += await _count(session, run, (Outcome.FETCHED, Outcome.UNCHANGED))
     return pages
 
@@ -184,7 +184,7 @@ async def _count(session: Session, run: Crawl, outcomes: tuple[Outcome, ...]) ->
     return sum(total.get(outcome, 0) for outcome in outcomes)
 
 
-def _has_files(folder: Path, run: Crawl) -> bool:
+def has_files(folder: Path, run: Crawl) -> bool:
     return any(folder.glob(f"{MANIFESTS}*/crawl={run.id}.json"))
 
 

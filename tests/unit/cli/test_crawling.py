@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +92,20 @@ def test_crawl_repeated_at_once_requests_nothing(stage: Stage) -> None:
     stage.site.append(Row("/new"))
     assert stage.run(f"crawl {SITE} --out data --window 0s") == 0
     assert len(rows(stage.folder / "data")) == 4
+
+
+def test_repeated_crawl_names_files_of_earlier_run(stage: Stage) -> None:
+    stage.run(f"crawl {SITE}")
+    place = f"out/{RUN}"
+    *_, last = stage.output(f"crawl {SITE}").splitlines()
+    assert last == f"the files of {RUN} are in {place}"
+    shutil.rmtree(stage.folder / "out")
+    *_, last = stage.output(f"crawl {SITE}").splitlines()
+    export = f"orbweaver local up && orbweaver export --crawl {RUN} --out {place}"
+    assert last == f"to write the files of {RUN} again: {export}"
+    stage.machine.up_already = True
+    assert stage.run(export.partition("&& orbweaver ")[2]) == 0
+    assert len(rows(stage.folder / place)) == 3
 
 
 def test_folder_with_files_of_another_crawl_is_refused(stage: Stage) -> None:

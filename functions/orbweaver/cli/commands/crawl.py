@@ -282,6 +282,7 @@ async def _crawl(
         written=written,
         before=running.before,
         used_by=await crawl_end.runs_with_pages(session, view),
+        earlier=await crawl_end.earlier_files(session, view, around.folder, running),
         retries=await crawl_end.unfinished_retries(session, view),
     )
     code = crawl_end.conclude(ended, arguments.fail_above, around, display)
