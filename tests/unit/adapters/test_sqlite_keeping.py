@@ -128,6 +128,7 @@ async def test_ledger_outlives_every_copy_of_its_message(
 ) -> None:
     """A message of a machine that was off for a year still needs its ledger (commit record)."""
     clock.at_ms -= 5_000
+    await ports.events.completed(samples.crawl(), {})
     await ports.queue.dead_letter("{}", "some copy", MessageSource.PACKS)
     clock.at_ms += 5_000
     await fill(ports)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
+from orbweaver.adapters.sqlite.messages import QueueName
+
 if TYPE_CHECKING:
     from orbweaver.adapters.sqlite.store import SqliteStore
     from orbweaver.model.ports import Clock
@@ -36,6 +38,8 @@ TABLES = {
     "robots": ("host",),
     "cookies": ("crawl", "site"),
 }
+# Queues with packs. Others can keep messages for years, such as events without `orbweaver serve`.
+PACKS = (QueueName.CRAWL, QueueName.EXPRESS, QueueName.SEEDS, QueueName.DEAD_LETTERS)
 OF_PACKS = frozenset({"journals", "ledgers", "strikes", "counted"})
 
 
@@ -79,5 +83,6 @@ class SqliteReaper:
             ).rowcount
 
     def _oldest_s(self, db: sqlite3.Connection, now_s: int) -> int:
-        (oldest_ms,) = db.execute("SELECT min(sent_at) FROM messages").fetchone()
+        query = "SELECT min(sent_at) FROM messages WHERE queue IN (?, ?, ?, ?)"
+        (oldest_ms,) = db.execute(query, PACKS).fetchone()
         return now_s if oldest_ms is None else int(oldest_ms) // 1000
