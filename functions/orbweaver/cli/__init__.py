@@ -21,6 +21,7 @@
     local_machine     access to the emulator, CDK and AWS
     crawl_summary     summary of an ended crawl
     crawl_end         result of a watched crawl
+    outdated_pages    pages that earlier runs stored with other settings
     export_files      files of an export
     one_file          one table of a crawl as one file
     crawl_template    definition that `init` writes

@@ -53,6 +53,8 @@ class EndedCrawl:
     earlier: str = ""
     # Pages of APIs that do not show the next page, with the cause, and the fix.
     paging: Sequence[str] = ()
+    # Pages that earlier runs stored with other settings, and the command that requests them.
+    outdated: Sequence[str] = ()
 
 
 def conclude(
@@ -69,7 +71,9 @@ def conclude(
     if isinstance(display, JsonDisplay):
         reasons = {} if why is None else {"why": [*why]}
         paging = {"paging": [*ended.paging]} if ended.paging else {}
-        display.put({**crawl_summary.result(view, written, code), **reasons, **paging})
+        outdated = {"outdated": [*ended.outdated]} if ended.outdated else {}
+        result = crawl_summary.result(view, written, code)
+        display.put({**result, **reasons, **paging, **outdated})
         return code
     if ended.retries:
         around.write("", *(f"nothing new: {said}" for said in ended.retries))
@@ -84,6 +88,7 @@ def conclude(
         around.note(*(["nothing was fetched:", *others] if others else ["nothing was fetched"]))
     if ended.paging:
         around.note("paging of an API ended too early:", *ended.paging)
+    around.note(*ended.outdated)
     if too_many:
         around.note(f"{failed:,} failures are above --fail-above")
     return code

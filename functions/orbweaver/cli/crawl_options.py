@@ -143,7 +143,10 @@ def add_plan(add: Callable[..., Any]) -> None:
     add("--fail-above", type=option_types.threshold, metavar="N|N%", help=most)
 
 
-_REFETCH = "request only pages that earlier runs stored without --text, --links or --bodies"
+_REFETCH = (
+    "request only pages that earlier runs stored with other item rules or --render, or without"
+    " --text, --links, --bodies or --redact"
+)
 
 
 def add_changeable(parser: Any) -> None:

@@ -206,17 +206,20 @@ class Control(CrawlQueries):
         return await self._retrier().retry(await self.newest_requesting(which), reasons, host)
 
     async def refetch(self, plan: CrawlSpec) -> tuple[Crawl, ...]:
-        """Start runs that request pages with missing content again.
-
-        Content is missing if the plan stores texts or bodies, and the earlier run did not store
-        them.
-        """
+        """Start runs that request pages again of which the plan stores other content."""
         crawl = crawl_of(plan, self._clock.now_ms())
         self.check(crawl)
-        runs = refetch.runs_of(
-            crawl, await self._crawls.list(), self._settings.retention.ledger_retention_s
-        )
-        return await self._retrier().refetch(crawl, runs)
+        return await self._retrier().refetch(crawl, await self._runs_to_refetch(crawl))
+
+    async def outdated_pages(self, plan: CrawlSpec) -> tuple[int, frozenset[str]]:
+        """Return how many pages `refetch` would request, and the settings that differ."""
+        crawl = crawl_of(plan, self._clock.now_ms())
+        found, settings = await self._retrier().outdated(crawl, await self._runs_to_refetch(crawl))
+        return (0 if found is None else len(found.depths)), settings
+
+    async def _runs_to_refetch(self, crawl: Crawl) -> tuple[Crawl, ...]:
+        kept_s = self._settings.retention.ledger_retention_s
+        return refetch.runs_of(crawl, await self._crawls.list(), kept_s)
 
     def _retrier(self) -> Retrier:
         # Imported on use, because it is rarely needed at a cold start.
@@ -225,19 +228,6 @@ class Control(CrawlQueries):
         return Retrier(
             lookout=self, crawls=self._crawls, clock=self._clock, send=self._send_missing_seeds
         )
-
-    async def count_left_to_refetch(self, plan: CrawlSpec) -> int:
-        """Estimate how many pages a further `refetch` of the plan would request."""
-        return await self.count_missing_content(crawl_of(plan, self._clock.now_ms()))
-
-    async def count_missing_content(self, crawl: Crawl) -> int:
-        """Estimate how many pages of earlier runs lack a text or body that `crawl` stores."""
-        runs = refetch.runs_of(
-            crawl, await self._crawls.list(), self._settings.retention.ledger_retention_s
-        )
-        if not any(refetch.stores_more(crawl, run) for run in runs):
-            return 0
-        return refetch.count_of(crawl, runs, await self._totals(runs))
 
     # --- edit -------------------------------------------------------------------------------
 

@@ -22,7 +22,12 @@ from orbweaver.control.crawl_queries import CrawlQueries
 from orbweaver.frontier.admission import prefixes, root_of
 from orbweaver.frontier.envelope import CRAWL_ID_CHARS_MAX
 from orbweaver.frontier.messages import SEEDS_REFERENCES_MAX
-from orbweaver.frontier.refetch import MissingContent, refetch_crawl, stores_more, without_links
+from orbweaver.frontier.refetch import (
+    MissingContent,
+    differing_settings,
+    refetch_crawl,
+    without_links,
+)
 from orbweaver.frontier.retrying import closing
 from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_codec import digest_of
@@ -258,23 +263,39 @@ class Retrier:
         return await self._begin(crawl, failures, lambda run: run)
 
     async def refetch(self, crawl: Crawl, runs: Sequence[Crawl]) -> tuple[Crawl, ...]:
-        """Start runs for pages of `runs` (oldest first) without a text or body that `crawl` stores.
+        """Start runs for pages of `runs` (oldest first) of which `crawl` stores other content.
 
         They request at most as many pages as the page limit of `crawl` allows.
         """
-        if not any(stores_more(crawl, run) for run in runs):
+        failures, _ = await self.outdated(crawl, runs)
+        if failures is None:
             return ()
+        failures.keep(crawl.pages_max)
+        return await self._begin(refetch_crawl(crawl, failures.crawl), failures, without_links)
+
+    async def outdated(
+        self, crawl: Crawl, runs: Sequence[Crawl]
+    ) -> tuple[Failures | None, frozenset[str]]:
+        """Find pages of `runs` (oldest first) of which `crawl` stores other content.
+
+        Returns them with the names of the settings that differ. Reads all records of the runs,
+        unless all runs stored the same content as `crawl`. Then the result is None.
+        """
+        if not any(differing_settings(crawl, run) for run in runs):
+            return None, frozenset()
         first = next(run for run in runs if run.retry_of is None)
         failures = Failures(crawl=first, selection=MissingContent(crawl=crawl, run=first))
+        named: dict[str, tuple[str, ...]] = {}
         try:
             for run in runs:
-                failures.selection = MissingContent(crawl=crawl, run=run)
+                failures.selection = content = MissingContent(crawl=crawl, run=run)
                 async for record in self.lookout.pages(run):
                     failures.add(record)
+                    named[record.url] = content.settings(record)
         except RerunError as error:
-            raise ControlError(str(error)) from error
-        failures.keep(crawl.pages_max)
-        return await self._begin(refetch_crawl(crawl, first), failures, without_links)
+            fix = "--window 0s requests all pages of the crawl again"
+            raise ControlError(f"more than {FAILURES_MAX:,} pages: {fix}") from error
+        return failures, frozenset(name for url in failures.depths for name in named[url])
 
     async def _begin(
         self, crawl: Crawl, failures: Failures, finish: Callable[[Crawl], Crawl]

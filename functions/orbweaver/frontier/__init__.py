@@ -24,7 +24,7 @@ a group of similar URLs.
     journal_codec   stored form of a journal
     ledger_codec    stored form of a commit record
     resumption      earlier runs that a run continues
-    refetch         pages that lack text or body
+    refetch         pages that earlier runs stored with other settings
     stored_content  redacted content of a page to store
     link_table      stored form of a page's links, and rows of their table
     body_file       bodies and texts of a batch in one file

@@ -108,6 +108,30 @@ def test_repeated_crawl_names_files_of_earlier_run(stage: Stage) -> None:
     assert len(rows(stage.folder / place)) == 3
 
 
+def test_second_crawl_with_other_item_rules_names_pages_of_earlier_rules(stage: Stage) -> None:
+    stage.machine.up_already = True
+    for selector in ("h1", "h2"):
+        rule = f"[[items]]\nname = 'goods'\nmatch = '/[ab]'\nfields = {{ title = '{selector}' }}\n"
+        (stage.folder / f"{selector}.toml").write_text(rule)
+    stage.run(f"crawl {SITE} --config h1.toml --out data")
+    told = [
+        "2 pages of earlier runs were stored with other settings than this command has: item rules",
+        "  stored and exported items of these pages come from the earlier rules",
+        "  the same command with --refetch missing requests these pages again",
+    ]
+    assert stage.run(f"crawl {SITE} --config h2.toml --out data --quiet") == 0
+    assert stage.noted.splitlines() == told
+    assert stage.run_json(f"crawl {SITE} --config h2.toml --json")[-1]["outdated"] == told
+    assert stage.run(f"crawl {SITE} --config h2.toml --out data --refetch missing") == 0
+    assert stage.run(f"crawl {SITE} --config h2.toml --quiet") == 0
+    assert stage.noted == ""
+    assert stage.run(f"start {SITE} --config h1.toml --text") == 0
+    first, *_, last = stage.noted.splitlines()[:3]
+    assert first.startswith("3 pages of earlier runs")
+    assert first.endswith(": --text, item rules")
+    assert last == told[-1]
+
+
 def test_folder_with_files_of_another_crawl_is_refused(stage: Stage) -> None:
     stage.run(f"crawl {SITE} --out data")
     stage.machine.asked.clear()

@@ -10,9 +10,9 @@ import pytest
 from orbweaver.control.crawl_spec import CrawlSpec
 from orbweaver.frontier.erase_rule import with_erased
 from orbweaver.frontier.messages import Past, SeedsMessage, decode, encode, past_of
-from orbweaver.frontier.refetch import stores_more
 from orbweaver.model.crawl import Crawl, State, Stop
 from orbweaver.model.crawl_settings import Bodies, Scope
+from orbweaver.model.item_rules import Field, ItemRule
 from orbweaver.worker.link_dedup import LEFT_MAX
 from tests.unit.stage import SITE, Stage, answer, control_of, html, outcomes
 
@@ -142,9 +142,9 @@ def test_past_message_survives_encoding() -> None:
 async def test_refetch_requests_pages_without_text_once() -> None:
     stage = site(9)
     await crawl(stage, pages_max=6)
-    with_text = await crawl(stage, pages_max=8, texts=True)
+    await crawl(stage, pages_max=8, texts=True)
     control, plan = control_of(stage), replace(PLAN, pages_max=8, texts=True)
-    assert await control.count_missing_content(with_text) == 6
+    assert await control.outdated_pages(plan) == (6, frozenset({"texts"}))
     assert len(stage.web.urls) == 8
     stage.clock.at_ms += 60_000
     (run,) = await control.refetch(plan)
@@ -152,7 +152,7 @@ async def test_refetch_requests_pages_without_text_once() -> None:
     assert (run.texts, sorted(run.seeds)) == (True, sorted(stage.web.urls[:6]))
     assert sorted(stage.web.urls[8:]) == sorted(run.seeds)
     assert stage.world.crawls[run.id].state is State.FINISHED
-    assert await control.count_missing_content(with_text) == 0
+    assert await control.outdated_pages(plan) == (0, frozenset())
     stage.clock.at_ms += 60_000
     assert await control.refetch(plan) == ()
     assert await control.refetch(replace(plan, texts=False)) == ()
@@ -169,26 +169,48 @@ async def test_refetch_with_page_limit_requests_at_most_this_many() -> None:
         await stage.drain()
         assert len(run.seeds) == len(stage.web.urls) - before == requested
         stage.clock.at_ms += 60_000
-        assert await control.count_left_to_refetch(plan) == left
+        assert (await control.outdated_pages(plan))[0] == left
     assert await control.refetch(plan) == ()
 
 
 async def test_raised_bodies_option_requests_omitted_types() -> None:
     stage = Stage().serve({"/0": html("/file", "/1", "/set.zip"), "/1": html()})
     stage.web.put(f"{SITE}/file", answer(200, b"%PDF-1.4 x", content_type="application/pdf"))
-    first = await crawl(stage)
+    await crawl(stage)
     assert outcomes(stage.world)[f"{SITE}/set.zip"] == "skipped.content_type"
     assert f"{SITE}/set.zip" not in stage.web.urls
     stage.clock.at_ms += 60_000
-    following = replace(first, id="next", started_at_ms=stage.clock.at_ms, bodies=Bodies.ALL)
-    assert await control_of(stage).count_missing_content(following) == 2
-    (run,) = await control_of(stage).refetch(replace(PLAN, bodies=Bodies.ALL))
+    plan = replace(PLAN, bodies=Bodies.ALL)
+    assert await control_of(stage).outdated_pages(plan) == (2, frozenset({"bodies"}))
+    (run,) = await control_of(stage).refetch(plan)
     assert sorted(run.seeds) == [f"{SITE}/file", f"{SITE}/set.zip"]
     await stage.drain()
     assert f"{SITE}/set.zip" in stage.web.urls
-    bare = replace(run, bodies=Bodies.OFF)
-    assert stores_more(replace(bare, bodies=Bodies.HTML), bare)
-    assert not stores_more(bare, bare)
+
+
+async def test_refetch_after_rule_edit_replaces_items_of_matching_pages() -> None:
+    """A second edit before all pages are requested again counts each page once."""
+    stage = Stage().serve({"/0": html("/item/1", "/item/2", "/other")})
+    for path in ("/item/1", "/item/2", "/other"):
+        stage.web.put(f"{SITE}{path}", answer(200, b"<h1>A</h1><h2>B</h2><h3>C</h3>"))
+    heading, subheading, third = (
+        (ItemRule(name="goods", match="/item/", fields=(Field(name="title", where=where),)),)
+        for where in ("h1", "h2", "h3")
+    )
+    control = control_of(stage)
+    await crawl(stage, items=heading)
+    for items, pages_max, left in ((subheading, 1, 1), (third, 1_000, 0)):
+        plan = replace(PLAN, items=items, pages_max=pages_max)
+        stage.clock.at_ms += 60_000
+        assert await control.outdated_pages(plan) == (2, frozenset({"items"}))
+        await control.refetch(plan)
+        await stage.drain()
+        stage.clock.at_ms += 60_000
+        assert (await control.outdated_pages(plan))[0] == left
+    assert len(stage.web.urls) == 4 + 1 + 2
+    newest = {record.url: record.extracted for record in stage.world.pages.values()}
+    assert {item.fields["title"] for items in newest.values() for item in items} == {"C"}
+    assert await control.outdated_pages(PLAN) == (0, frozenset())
 
 
 @pytest.mark.parametrize("pages_max", [1_000, 3])

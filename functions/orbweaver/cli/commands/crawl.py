@@ -37,7 +37,6 @@ from orbweaver.control.crawl_control import with_unused_id
 from orbweaver.control.crawl_spec import CrawlSpec, PlanError
 from orbweaver.control.spec_checks import crawl_of, keyed, unused_logins
 from orbweaver.fetching.proxy_config import DIRECT, ProxyConfig
-from orbweaver.frontier.refetch import MISSING
 from orbweaver.model.auth import auth_for
 from orbweaver.model.crawl import Crawl, State, first_hosts
 from orbweaver.model.crawl_settings import Bodies
@@ -48,9 +47,6 @@ from orbweaver.model.url import host_of
 from orbweaver.model.value import positional_value_class
 
 AWS = "aws"
-NOTHING_LACKS = (
-    "no page of earlier runs lacks content that is wanted now: there is nothing to request"
-)
 
 
 def checked(plan: CrawlSpec, around: CliContext) -> Crawl:
@@ -255,7 +251,9 @@ async def _crawl(
     try:
         begun = await _begun_or_none(session, plan, arguments, display)
         if begun is None:
-            display.say(NOTHING_LACKS)
+            from orbweaver.cli.outdated_pages import NO_PAGES
+
+            display.say(NO_PAGES)
             return OK
         running.crawl = begun.id
         display.say(f"crawl {begun.id}")
@@ -271,6 +269,7 @@ async def _crawl(
     running.release()
     # An import at the top of this module would delay the first request.
     from orbweaver.cli import crawl_end
+    from orbweaver.cli.outdated_pages import outdated_pages
 
     written = await crawl_end.write_at_end(session, view, arguments, around, display)
     if stalled is not None:
@@ -284,17 +283,9 @@ async def _crawl(
         used_by=await crawl_end.runs_with_pages(session, view),
         earlier=await crawl_end.earlier_files(session, view, around.folder, running),
         retries=await crawl_end.unfinished_retries(session, view),
+        outdated=await outdated_pages(session, plan, is_refetch=arguments.refetch is not None),
     )
-    code = crawl_end.conclude(ended, arguments.fail_above, around, display)
-    if arguments.refetch is not None:
-        await _note_left(session, plan, around)
-    return code
-
-
-async def _note_left(session: Session, plan: CrawlSpec, around: CliContext) -> None:
-    """Report how many pages the next `--refetch` would request, if there are any."""
-    if left := await session.control.count_left_to_refetch(plan):
-        around.note(f"{_lacking(left)}; the same command requests them")
+    return crawl_end.conclude(ended, arguments.fail_above, around, display)
 
 
 async def _begun_or_none(
@@ -354,7 +345,7 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
         case Refuse():
             pass
     begun = await session.control.execute(plan, decision)
-    await _say_continued(session, begun, display.say)
+    _say_continued(begun, display.say)
     return begun
 
 
@@ -376,25 +367,16 @@ async def _started(session: Session, plan: CrawlSpec, say: Callable[[str], None]
     begun = await session.control.start(plan)
     for words in unused_logins(begun):
         say(f"warning: {words}")
-    await _say_continued(session, begun, say)
+    _say_continued(begun, say)
     return begun
 
 
-async def _say_continued(session: Session, begun: Crawl, say: Callable[[str], None]) -> None:
-    """Report the runs that a new run continues, and how many pages of them lack content."""
+def _say_continued(begun: Crawl, say: Callable[[str], None]) -> None:
+    """Report the runs that a new run continues."""
     if begun.resumes:
         from orbweaver.cli.live.lines import gone_on
 
         say(f"continuing {gone_on(begun)}")
-    if lacking := await session.control.count_missing_content(begun):
-        say(f"{_lacking(lacking)}; --refetch {MISSING} requests only these")
-
-
-def _lacking(pages: int) -> str:
-    """Format the number of pages of earlier runs without a text, a body or links."""
-    lack = "lacks" if pages == 1 else "lack"
-    what = "texts, bodies or links that are wanted now"
-    return f"{text.plural(pages, 'page')} of earlier runs {lack} {what}"
 
 
 def _say_others(display: Display, runs: Sequence[Crawl]) -> None:
@@ -412,6 +394,7 @@ def _say_others(display: Display, runs: Sequence[Crawl]) -> None:
 def start(arguments: Namespace, around: CliContext) -> int:
     """Start a crawl and print its id. With --wait, show progress until it ends."""
     from orbweaver.cli import crawl_end
+    from orbweaver.cli.outdated_pages import NO_PAGES, outdated_pages
 
     plan = _named(plan_of(arguments, around), arguments)
     wanted = checked(plan, around)
@@ -432,7 +415,7 @@ def start(arguments: Namespace, around: CliContext) -> int:
                 if arguments.refetch is not None:
                     runs = await session.control.refetch(plan)
                     around.write(*(run.id for run in runs))
-                    around.note(NOTHING_LACKS if not runs else f"requested again: {_urls(runs)}")
+                    around.note(NO_PAGES if not runs else f"requested again: {_urls(runs)}")
                     return OK
                 begun = await _started(session, plan, around.note)
             except (PortError, asyncio.CancelledError):
@@ -446,6 +429,7 @@ def start(arguments: Namespace, around: CliContext) -> int:
                 display.put({"type": "started", "crawl": begun.id, "name": begun.name})
             else:
                 around.write(begun.id)
+            around.note(*await outdated_pages(session, plan))
             if not arguments.wait:
                 around.note(f"watch it with: orbweaver status {begun.id} --watch")
                 from orbweaver.control.schedule import recurrence_in
