@@ -141,15 +141,6 @@ def rules_about(rules: tuple[ItemRule, ...], url: str, *, json: bool) -> tuple[I
     )
 
 
-def are_of(rules: tuple[ItemRule, ...], url: str, items: tuple[Item, ...]) -> bool:
-    """Return True if `items` of an earlier run have the tables and columns of `rules`."""
-    had = {item.table: [*item.fields] for item in items}
-    wanted = {
-        rule.name: [column.name for column in columns_of(rule)] for rule in rules_for(rules, url)
-    }
-    return had == wanted
-
-
 def _items(document: Document, rule: ItemRule, custom: Mapping[str, Extractor]) -> Iterator[Item]:
     place = 0
     spots: list[Spot] = []

@@ -35,22 +35,10 @@ def condition_of(crawl: Crawl, target: Target, before: PageRecord | None) -> Con
     lacks_text = crawl.texts and before.text_offset is None
     if crawl.retry_of is not None or lacks_text or (crawl.links and before.links_offset is None):
         return None
-    # The earlier items need the columns of the current extraction rules.
-    if not _have_columns(crawl, target, before):
-        return None
     condition = Condition(
         etag=_untruncated(before.etag), last_modified=_untruncated(before.last_modified)
     )
     return condition if condition.etag or condition.last_modified else None
-
-
-def _have_columns(crawl: Crawl, target: Target, before: PageRecord) -> bool:
-    if not crawl.items:
-        return not before.extracted
-    # Imported here, because only crawls with items need it.
-    from orbweaver.extraction.extract import are_of
-
-    return are_of(crawl.items, target.url, before.extracted)
 
 
 def complete_unchanged(record: PageRecord, before: PageRecord) -> PageRecord:

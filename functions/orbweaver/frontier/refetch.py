@@ -95,6 +95,18 @@ class MissingContent:
         return needs or mode is RenderMode.ALWAYS
 
 
+def is_reusable(crawl: Crawl, run: Crawl, record: PageRecord) -> bool:
+    """Return True if `crawl` would store the content of a record of `run` for the same page."""
+    rules = rules_at(crawl.items, record.url)
+    if rules or record.extracted:
+        # An edit may have changed the rules after the run read the page. The code of a user's
+        # function may have changed, too.
+        has_own_code = any(rule.extractor is not None for rule in rules)
+        if run.edits or has_own_code or rules != rules_at(run.items, record.url):
+            return False
+    return not MissingContent(crawl=crawl, run=run).matches(record)
+
+
 def rules_at(rules: tuple[ItemRule, ...], url: str) -> tuple[ItemRule, ...]:
     """Return the item rules that match a URL, in order of their names."""
     if not rules:

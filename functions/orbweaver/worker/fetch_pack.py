@@ -21,14 +21,16 @@ from orbweaver.budget.budget_rules import Refused, TryLater
 from orbweaver.budget.reservation import AllowedSize
 from orbweaver.fetching.conditional_get import condition_of
 from orbweaver.frontier.pack_result import PackResult, PageResult, Returning, not_requested
+from orbweaver.frontier.refetch import is_reusable
 from orbweaver.frontier.resumption import REQUESTED_AGAIN
-from orbweaver.model.crawl import State
+from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.crawl_rules import by_delay
 from orbweaver.model.errors import Transient
 from orbweaver.model.host_access import longest_s, timeout_of, with_referer
 from orbweaver.model.http_exchange import Failure, Request, Response, received_of
 from orbweaver.model.named_origins import named_origins_for
 from orbweaver.model.outcome import Reason
+from orbweaver.model.page_record import PageRecord
 from orbweaver.model.render_rules import concurrency_of, slots_of
 from orbweaver.model.request_url import sent_form
 from orbweaver.model.target import Target, TargetKind
@@ -159,7 +161,8 @@ class PackFetcher:
             return
         priors = {target.url: target.prior for target in targets if target.prior is not None}
         if priors:
-            context = replace(context, before=await self._history.earlier_records(priors))
+            records = await self._history.earlier_records(priors)
+            context = replace(context, before=await self._reusable(context.crawl, records))
         hosts: defaultdict[str, list[Target]] = defaultdict(list)
         # Retries are last, so that a page that never responds does not delay the others each time.
         for target in sorted(targets, key=attrgetter("attempt")):
@@ -408,6 +411,18 @@ class PackFetcher:
             if sent_as is not None:
                 counts |= await self._sessions.store(crawl, address, answer, sent_as)
         return answer, counts
+
+    async def _reusable(
+        self, crawl: Crawl, records: Mapping[str, PageRecord]
+    ) -> dict[str, PageRecord]:
+        """Return the records that an unchanged page can keep. Other pages are read in full."""
+        named = {record.crawl for record in records.values()}
+        runs = {run: await self._crawls.get(run) for run in sorted(named)}
+        return {
+            url: record
+            for url, record in records.items()
+            if (run := runs[record.crawl]) is not None and is_reusable(crawl, run, record)
+        }
 
     @cached_property
     def _sessions(self) -> Sessions:

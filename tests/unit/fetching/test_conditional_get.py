@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from orbweaver.extraction.extract import Field, ItemRule
 from orbweaver.fetching.conditional_get import complete_unchanged, condition_of
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.http_exchange import Condition
-from orbweaver.model.item import Item
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import HEADER_CHARS_MAX, PageRecord
 from orbweaver.model.target import Target
@@ -34,21 +32,6 @@ LEAF = PageRecord(
     etag='"1"',
     last_modified=DATE,
 )
-
-
-def test_page_with_items_of_changed_rules_is_fetched_again() -> None:
-    """Tables and columns must follow the current rules."""
-    rule = ItemRule(name="books", match="/a", fields=(Field(name="title", where="h1"),))
-    crawl = replace(CRAWL, items=(rule,))
-    target = Target(url=URL, depth=1)
-    had = replace(LEAF, extracted=(Item(table="books", place=0, fields={"title": "A"}),))
-    assert condition_of(crawl, target, LEAF) is None
-    assert condition_of(crawl, target, had) is not None
-    other = replace(rule, fields=(Field(name="name", where="h1"),))
-    assert condition_of(replace(crawl, items=(other,)), target, had) is None
-    assert condition_of(CRAWL, target, had) is None
-    elsewhere = replace(rule, match="/b")
-    assert condition_of(replace(crawl, items=(elsewhere,)), target, LEAF) is not None
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from orbweaver.frontier.refetch import MissingContent
+from orbweaver.frontier.refetch import MissingContent, is_reusable
 from orbweaver.model.crawl import Crawl
 from orbweaver.model.crawl_settings import Bodies, RenderMode, RenderRule
+from orbweaver.model.item import Item
 from orbweaver.model.item_rules import Field, ItemRule, ValueSource
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -20,6 +21,8 @@ RULE = ItemRule(name="books", match="/a", fields=(Field(name="title", where="h1"
 OTHER = replace(RULE, fields=(Field(name="title", where="h2"),))
 ELSEWHERE = replace(RULE, name="else", match="/b")
 JSON = replace(OTHER, source=ValueSource.JSON)
+OWN = replace(RULE, extractor="books")
+ITEMS = (Item(table="books", place=0, fields={"title": "A"}),)
 PAGE = PageRecord(
     crawl="c-1", url=URL, outcome=Outcome.FETCHED, reason=Reason.OK, fetched_at=5, depth=1
 )
@@ -68,3 +71,28 @@ def test_page_is_requested_again_if_its_content_differs(
 def test_refused_type_is_requested_again_if_crawl_reads_it(now: dict[str, Any], named: str) -> None:
     content = MissingContent(crawl=replace(CRAWL, **now), run=CRAWL)
     assert " ".join(content.settings(REFUSED)) == named
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "record", "reusable"),
+    [
+        ({}, {}, {}, True),
+        ({"items": (RULE,)}, {"items": (RULE,)}, {"extracted": ITEMS}, True),
+        ({"items": (RULE,)}, {"items": (RULE,)}, {}, True),
+        ({"items": (RULE,)}, {"items": (OTHER,)}, {"extracted": ITEMS}, False),
+        ({"items": (RULE,)}, {"items": (ELSEWHERE,)}, {"extracted": ITEMS}, False),
+        ({}, {"items": (RULE,)}, {}, False),
+        ({}, {"items": (ELSEWHERE,)}, {}, True),
+        ({"items": (RULE,)}, {}, {"extracted": ITEMS}, False),
+        ({"items": (RULE,), "edits": 1}, {"items": (RULE,)}, {"extracted": ITEMS}, False),
+        ({"edits": 1}, {}, {}, True),
+        ({"items": (OWN,)}, {"items": (OWN,)}, {"extracted": ITEMS}, False),
+        ({"bodies": Bodies.OFF}, {}, {}, False),
+        ({"redacted": ("email",)}, {}, {}, False),
+    ],
+)
+def test_unchanged_page_keeps_content_of_same_settings_only(
+    was: dict[str, Any], now: dict[str, Any], record: dict[str, Any], reusable: bool
+) -> None:
+    crawl, run = replace(CRAWL, **now), replace(CRAWL, **was)
+    assert is_reusable(crawl, run, replace(PAGE, **record)) is reusable

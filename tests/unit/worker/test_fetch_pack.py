@@ -12,7 +12,7 @@ from orbweaver.frontier.journal import Journal
 from orbweaver.frontier.pack_result import FoundLinks, PackResult
 from orbweaver.model.backoff import ATTEMPTS_MAX
 from orbweaver.model.crawl import Crawl
-from orbweaver.model.crawl_settings import Scope
+from orbweaver.model.crawl_settings import Bodies, Scope
 from orbweaver.model.http_exchange import Condition, Failure, Request, Response
 from orbweaver.model.outcome import Outcome, Reason
 from orbweaver.model.page_record import PageRecord
@@ -177,11 +177,12 @@ async def test_claimed_links_are_refused_only_out_of_scope() -> None:
         assert found == {refused: 1}
 
 
-async def test_unchanged_leaf_keeps_its_record() -> None:
+async def with_leaf(run: Crawl) -> tuple[Stage, Target]:
+    """Return a stage with a record of `run`, and the target of the page."""
     stage = Stage()
-    prior = Prior(crawl="site-0", at_ms=NOW_MS - 5_000)
+    prior = Prior(crawl=run.id, at_ms=NOW_MS - 5_000)
     before = PageRecord(
-        crawl="site-0",
+        crawl=run.id,
         url=A.url,
         outcome=Outcome.FETCHED,
         reason=Reason.OK,
@@ -192,8 +193,21 @@ async def test_unchanged_leaf_keeps_its_record() -> None:
         etag='"1"',
     )
     await stage.pages.store([before])
+    stage.world.crawls[run.id] = run
+    return stage, replace(A, prior=prior)
+
+
+async def test_leaf_of_run_with_other_settings_is_requested_in_full() -> None:
+    stage, target = await with_leaf(replace(CRAWL, id="site-0", bodies=Bodies.OFF))
+    stage.web.put(A.url, html())
+    await visit(stage, [target])
+    assert stage.web.requests[-1].condition is None
+
+
+async def test_unchanged_leaf_keeps_its_record() -> None:
+    stage, target = await with_leaf(replace(CRAWL, id="site-0"))
     stage.web.put(A.url, answer(304))
-    journal = await visit(stage, [replace(A, prior=prior)])
+    journal = await visit(stage, [target])
     assert stage.web.requests[-1].condition == Condition(etag='"1"', last_modified=None)
     (record,) = journal.records
     assert (record.outcome, record.reason) == (Outcome.UNCHANGED, Reason.NOT_MODIFIED)
