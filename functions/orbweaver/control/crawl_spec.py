@@ -16,11 +16,16 @@ SEEDS_FILE = "seeds_file"
 
 
 class PlanError(ValueError):
-    """A part of a plan is invalid. `field` names it. The message contains the value and the fix."""
+    """A part of a plan is invalid. `field` names it. The message contains the value and the fix.
 
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(problem)
+    `path` is the place of the problem below the key of the field, like `.'a.test'.timeout`.
+    """
+
+    def __init__(self, field: str, problem: str, path: str = "") -> None:
+        super().__init__(f"{path.lstrip('.')}: {problem}" if path else problem)
         self.field = field
+        self.problem = problem
+        self.path = path
 
 
 class Overlap(StrEnum):

@@ -118,7 +118,7 @@ def check(
     if paths & {"", "seeds", SEEDS_FILE, "sitemaps", "api"} and not sources:
         paths.add("seeds")  # there are some that could not be read
     found = (
-        DefinitionProblem(PATHS.get(error.field, error.field), str(error))
+        DefinitionProblem(f"{PATHS.get(error.field, error.field)}{error.path}", error.problem)
         for error in problems_of(plan, now_ms)
     )
     return tuple(problem for problem in found if not _is_known(problem.path, paths))

@@ -29,6 +29,7 @@ NUMBER_MAX = 2**63
 SHOWN_CHARS_MAX = 60
 Problems: TypeAlias = list[tuple[str, str]]
 BOUNDS = {one.name: one.bounds for one in SETTINGS if one.bounds is not None}
+HOSTS_EXAMPLE = '[identity.hosts."example.org"] with headers = { "X-Key" = "…" } below'
 
 
 class UnfitSetting(Exception):
@@ -105,24 +106,19 @@ def _headers(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def _hosts(value: object) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    if not isinstance(value, Mapping):
-        raise UnfitSetting('write [identity.hosts."example.org"] with its headers below')
-    problems: Problems = []
-    hosts: list[tuple[str, tuple[tuple[str, str], ...]]] = []
-    for host, table in value.items():
-        path = f".{redacted(host, SHOWN_CHARS_MAX)!a}"
-        if not isinstance(table, Mapping):
-            problems.append((path, 'give a table, like { headers = { "X-Key" = "…" } }'))
-            continue
-        unknown = "there is no such key: a host has headers"
-        problems += [(f"{path}.{plain(name)}", unknown) for name in table if name != "headers"]
-        try:
-            hosts.append((host, _headers(table.get("headers", {}))))
-        except UnfitSetting as error:
-            problems.append((f"{path}.headers", str(error)))
-    if problems:
-        raise UnfitWithin(tuple(hosts), problems)
-    return tuple(hosts)
+    return read_tables(value, HOSTS_EXAMPLE, _host_of)
+
+
+def _host_of(
+    host: str, table: Mapping[str, Any], path: str, problems: Problems
+) -> tuple[str, tuple[tuple[str, str], ...]]:
+    unknown = "there is no such key: a host has headers"
+    problems += [(f"{path}.{plain(name)}", unknown) for name in table if name != "headers"]
+    try:
+        return host, _headers(table.get("headers", {}))
+    except UnfitSetting as error:
+        problems.append((f"{path}.headers", str(error)))
+        return host, ()
 
 
 def _hosts_written(hosts: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> dict[str, Any]:

@@ -32,10 +32,11 @@ from orbweaver.model.url_patterns import problems_of as problems_of_patterns
 from orbweaver.model.user_agent import (
     IdentityError,
     check_agents,
-    check_host_headers,
     origin_of,
     origins_of,
+    path_of_host,
     problems_of_headers,
+    problems_of_host_headers,
 )
 
 PAGES_MAX_DEFAULT = 1_000_000
@@ -178,9 +179,7 @@ def _problems(plan: CrawlSpec, now_ms: int | None = None) -> Iterator[PlanError]
     yield from _of_identity(plan, "user_agents", check_agents)
     for text in problems_of_headers(plan.headers):
         yield PlanError("headers", text)
-    yield from _of_identity(plan, "host_headers", check_host_headers)
-    yield from _of_insecure_hosts(plan)
-    yield from _of_access(plan)
+    yield from _of_hosts(plan)
     yield from _of_auth(plan)
     for part, text in (*_of_schedule(plan, now_ms), *problems_of_webhook(plan)):
         yield PlanError(part, text)
@@ -208,12 +207,12 @@ def _of_auth(plan: CrawlSpec) -> Iterator[PlanError]:
         return
     from orbweaver.extraction.css import problem_of
 
-    for text in problems_of_auth(plan.auth):
-        yield PlanError("auth", text)
+    for path, text in problems_of_auth(plan.auth):
+        yield PlanError("auth", text, path)
     for one in plan.auth:
         for key, selector in () if one.login is None else selectors_of(one.login):
             if (why := problem_of(selector)) is not None:
-                yield PlanError("auth", f"{one.origin[:100]!a}: login.{key}: {why}")
+                yield PlanError("auth", why, f"{path_of_host(one.origin)}.login.{key}")
 
 
 def _of_schedule(plan: CrawlSpec, now_ms: int | None) -> Iterable[tuple[str, str]]:
@@ -258,17 +257,15 @@ def _of_names(plan: CrawlSpec) -> Iterator[PlanError]:
         yield PlanError("id", f"{plan.id!r} could be a message's id: put a word before it")
 
 
-def _of_insecure_hosts(plan: CrawlSpec) -> Iterator[PlanError]:
+def _of_hosts(plan: CrawlSpec) -> Iterator[PlanError]:
+    for path, text in problems_of_host_headers(plan.host_headers):
+        yield PlanError("host_headers", text, path)
+    for path, text in access.problems_of(plan.host_access):
+        yield PlanError("host_access", text, path)
     for host in plan.insecure_hosts:
         if not _HOST.fullmatch(host):
             text = f"{host!r} is not a host name: give one like test.example.com, without port"
             yield PlanError("insecure_hosts", text)
-
-
-def _of_access(plan: CrawlSpec) -> Iterator[PlanError]:
-    for path, text in access.problems_of(plan.host_access, partial(origin_of, seeds=())):
-        # The path of one value, so that a problem of another value does not hide it.
-        yield PlanError(f"network.hosts{path}" if path else "host_access", text)
 
 
 def _of_identity(plan: CrawlSpec, part: str, check: Callable[[Any], None]) -> Iterator[PlanError]:

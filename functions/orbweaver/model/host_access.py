@@ -14,14 +14,14 @@ from orbweaver.model.amounts import duration_text
 from orbweaver.model.backoff import ATTEMPTS_FEW
 from orbweaver.model.crawl_settings import HOST_BOUNDS, HostAccess, Referer
 from orbweaver.model.http_exchange import Headers
-from orbweaver.model.url import host_of, redacted
+from orbweaver.model.url import host_of
+from orbweaver.model.user_agent import path_of_host, problems_of_hosts
 
 if TYPE_CHECKING:
     from orbweaver.model.crawl import Crawl
 
 HOSTS_MAX = 50
-HOST_CHARS_MAX = 60  # of a host in messages
-_TWICE = "{} is given twice: put its keys in one table"
+_TWICE = "put its keys in one table"
 
 
 def access_to(crawl: Crawl, host: str) -> HostAccess:
@@ -111,29 +111,18 @@ def with_origins(
     for one in access:
         origin = origin_of(one.origin)
         if origin in found:
-            raise AccessError(_TWICE.format(origin))
+            raise AccessError(f"{origin} is given twice: {_TWICE}")
         found[origin] = replace(one, origin=origin)
     return tuple(found.values())
 
 
-def problems_of(
-    access: tuple[HostAccess, ...], origin_of: Callable[[str], str]
-) -> Iterator[tuple[str, str]]:
+def problems_of(access: tuple[HostAccess, ...]) -> Iterator[tuple[str, str]]:
     """Yield each problem: its path below the key of the hosts, and a message with the fix."""
     if len(access) > HOSTS_MAX:
         yield "", f"{len(access)} hosts are too many: give up to {HOSTS_MAX}"
         return
-    origins: set[str] = set()
+    yield from problems_of_hosts((one.origin for one in access), _TWICE)
     for one in access:
-        path = f".{redacted(one.origin, HOST_CHARS_MAX)!a}"
-        try:
-            origin = origin_of(one.origin)
-        except ValueError as error:  # it is no host
-            yield path, str(error)
-        else:
-            if origin in origins:
-                yield path, _TWICE.format(origin)
-            origins.add(origin)
         for setting in HOST_BOUNDS:
             if (text := setting.problem_of(getattr(one, setting.name))) is not None:
-                yield f"{path}.{setting.key.rpartition('.')[2]}", text
+                yield f"{path_of_host(one.origin)}.{setting.key.rpartition('.')[2]}", text

@@ -23,6 +23,7 @@ AGENT_CHARS_MAX = 500
 HEADERS_MAX = 20
 HEADERS_CHARS_MAX = 8_192
 HOSTS_MAX = 50
+HOST_CHARS_MAX = 60  # of a host in messages
 HOST_HEADERS_CHARS_MAX = 65_536
 
 # Headers that cannot be secrets, so that all hosts may see them. In lower case.
@@ -122,7 +123,7 @@ def origin_of(text: str, seeds: tuple[str, ...]) -> str:
     origin = host_of(url)
     if not url or url != f"{origin}/" or "@" in text:
         fix = "give a host like example.org, or an origin like https://example.org:8443"
-        raise IdentityError(f"{redacted(text, 60)!a} is no host: {fix}")
+        raise IdentityError(f"{redacted(text, HOST_CHARS_MAX)!a} is no host: {fix}")
     if "://" in text:
         return origin
     plain = host_of(canonicalize(f"http://{text}/"))
@@ -193,17 +194,41 @@ def is_value(text: str) -> bool:
     return _VALUE.fullmatch(text) is not None
 
 
-def check_host_headers(hosts: HostHeaders) -> None:
+def problems_of_host_headers(hosts: HostHeaders) -> Iterator[tuple[str, str]]:
+    """Yield each problem: its path below the key of the hosts, and a message with the fix."""
     if len(hosts) > HOSTS_MAX:
-        raise IdentityError(f"{len(hosts)} hosts are too many: give up to {HOSTS_MAX}")
+        yield "", f"{len(hosts)} hosts are too many: give up to {HOSTS_MAX}"
+        return
     size = sum(len(name) + len(value) for _, own in hosts for name, value in own)
     if size > HOST_HEADERS_CHARS_MAX:
         most = f"{HOST_HEADERS_CHARS_MAX:,}"
-        raise IdentityError(f"{size:,} characters of headers are too many: give up to {most}")
-    origins_of(hosts, ())
+        yield "", f"{size:,} characters of headers are too many: give up to {most}"
+    yield from problems_of_hosts((host for host, _ in hosts), "put its headers in one table")
     for host, own in hosts:
-        for problem in problems_of_headers(own):
-            raise IdentityError(f"{redacted(host, 60)!a}: {problem}")
+        for text in problems_of_headers(own):
+            yield f"{path_of_host(host)}.headers", text
+
+
+def problems_of_hosts(hosts: Iterable[str], fix: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and a message for each host that is invalid or has the origin of another.
+
+    `fix` is for an origin that is given twice.
+    """
+    origins: set[str] = set()
+    for host in hosts:
+        try:
+            origin = origin_of(host, ())
+        except IdentityError as error:
+            yield path_of_host(host), str(error)
+            continue
+        if origin in origins:
+            yield path_of_host(host), f"{origin} is given twice: {fix}"
+        origins.add(origin)
+
+
+def path_of_host(host: str) -> str:
+    """Return the path of a host's table below the key of the hosts."""
+    return f".{redacted(host, HOST_CHARS_MAX)!a}"
 
 
 def _normalized_name(name: str) -> str:

@@ -309,6 +309,7 @@ def test_options_replace_keys_of_definition(stage: Stage) -> None:
         ("--exclude (", "--exclude: '(' is not a regular expression: missing )"),
         (f"{SITE}/login", f"scope.exclude: '/login' leaves out the seed '{SITE}/login'"),
         ("--config no.toml", "there is no no.toml"),
+        ("--auth a.test=bearer:x", "crawl.toml: 1 problem\n  --auth: 'a.test'.bearer: give a"),
     ],
 )
 def test_problems_name_option_or_key_of_origin(stage: Stage, line: str, said: str) -> None:

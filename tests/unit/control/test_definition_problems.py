@@ -109,10 +109,6 @@ def test_unknown_table_is_one_problem_with_suggestion(table: str, said: str) -> 
         ("identity.headers", {"Cookie": 5}, "give a table of names and texts"),
         ("identity.headers", {"Host": "secret"}, "the header Host cannot be given"),
         ("identity.hosts", ["example.org"], "write [identity.hosts"),
-        ("identity.hosts", {"example.org/x": {"headers": {"A": "secret"}}}, "is no host"),
-        ("identity.hosts", {"u:secret@example.org": {}}, "is no host"),
-        ("identity.hosts", {"example.org": {"headers": {"Host": "secret"}}}, "cannot be given"),
-        ("identity.hosts", {"a.org": {}, "https://a.org": {}}, "https://a.org is given twice"),
         ("dedup.window", "367d", "give 0s to 366d"),
         ("dedup.strip_parameters", ["a=b"], "'a=b' is not a parameter's name"),
         ("records.noindex", "drop", "give record or skip"),
@@ -149,26 +145,84 @@ def test_invalid_value_problem_has_key_value_and_fix(path: str, value: object, s
     assert "secret" not in found[path]
 
 
-def test_all_problems_of_hosts_are_reported() -> None:
-    hosts = {
-        "a.test": {"timeout": 0, "timout": "5s", "retries": 11},
-        "b.test": {"referer": "pages"},
-        "https://a.test": {},
-        "a.test/b": {"retries": -1},
-    }
-    expected = {
-        "'a.test'.timeout": "0s does not fit: give 1s",
-        "'a.test'.timout": "there is no such key: did you mean timeout?",
-        "'a.test'.retries": "11 does not fit: give 0 to 10",
-        "'b.test'.referer": "did you mean page?",
-        "'https://a.test'": "https://a.test is given twice: put its keys in one table",
-        "'a.test/b'": "is no host: give a host like example.org",
-        "'a.test/b'.retries": "-1 does not fit",
-    }
-    found = problems({"seeds": [SEED], "network": {"hosts": hosts}})
-    assert {path.removeprefix("network.hosts.") for path in found} == expected.keys()
+ACCESS = {
+    "a.test": {"timeout": 0, "timout": "5s", "retries": 11},
+    "b.test": {"referer": "pages"},
+    "https://a.test": {},
+    "a.test/b": {"retries": -1},
+}
+HEADERS = {
+    "a.test": {"headers": {"Host": "s3cret"}, "header": {}},
+    "b.test": {"headers": ["Host: s3cret"]},
+    "https://a.test": {},
+    "u:s3cret@a.test": {"headers": {"A": "s3cret"}},
+    "c.test": "s3cret",
+}
+LOGINS = {
+    "a.test": {"bearer": "s3cret", "bearre": "env:A"},
+    "https://a.test": {"bearer": "env:A"},
+    "a.test/b": {"basic": {"user": "", "password": "s3cret"}},
+    "b.test": {"login": {"url": "ftp://b.test", "origins": ["a b", "c/d"]}},
+    "c.test": "s3cret",
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "hosts", "expected"),
+    [
+        (
+            "network.hosts",
+            ACCESS,
+            {
+                "'a.test'.timeout": "0s does not fit: give 1s",
+                "'a.test'.timout": "there is no such key: did you mean timeout?",
+                "'a.test'.retries": "11 does not fit: give 0 to 10",
+                "'b.test'.referer": "did you mean page?",
+                "'https://a.test'": "https://a.test is given twice: put its keys in one table",
+                "'a.test/b'": "is no host: give a host like example.org",
+                "'a.test/b'.retries": "-1 does not fit",
+            },
+        ),
+        (
+            "identity.hosts",
+            HEADERS,
+            {
+                "'a.test'.headers": "the header Host cannot be given",
+                "'a.test'.header": "there is no such key: a host has headers",
+                "'b.test'.headers": "give a table of names and texts",
+                "'https://a.test'": "https://a.test is given twice: put its headers in one table",
+                r"'\u2026@a.test'": "is no host: give a host like example.org",
+                "'c.test'": "give a table: write [identity.hosts",
+            },
+        ),
+        (
+            "auth",
+            LOGINS,
+            {
+                "'a.test'.bearer": "give a reference to the secret",
+                "'a.test'.bearre": "did you mean bearer?",
+                "'https://a.test'": "https://a.test is given twice: give one login for each origin",
+                "'a.test/b'": "is no host: give a host like example.org",
+                "'a.test/b'.basic.user": "there is none: give the user name",
+                "'a.test/b'.basic.password": "give a reference to the secret",
+                "'b.test'.login": "a URL of the login cannot be requested",
+                "'b.test'.login.fields": "there is none",
+                "'b.test'.login.check": "there is none",
+                "'b.test'.login.origins": "is no host",
+                "'c.test'": "give a table: write [auth",
+            },
+        ),
+    ],
+)
+def test_all_problems_of_hosts_are_reported(
+    table: str, hosts: dict[str, Any], expected: dict[str, str]
+) -> None:
+    outer, _, inner = table.partition(".")
+    found = problems({"seeds": [SEED], outer: {inner: hosts} if inner else hosts})
+    assert {path.removeprefix(f"{table}.") for path in found} == expected.keys()
     for path, said in expected.items():
-        assert said in found[f"network.hosts.{path}"]
+        assert said in found[f"{table}.{path}"]
+    assert "s3cret" not in str(found)
 
 
 @pytest.mark.parametrize(

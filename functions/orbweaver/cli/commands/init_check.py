@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -67,7 +67,7 @@ def plan_from(file: Path, parts: Mapping[str, Any], around: CliContext) -> Crawl
     replaced = {PATHS[part] for part in parts if part in PATHS}
     if "seeds" in replaced:
         replaced.add(SEEDS_FILE)
-    problems = tuple(problem for problem in problems if problem.path not in replaced)
+    problems = tuple(one for one in problems if not _is_about(one, replaced))
     _refuse(file, (*problems, *_unfit(plan, parts, problems)), around)
     return plan
 
@@ -89,11 +89,16 @@ def _unfit(
     A problem in `parts`, which options set, names the option. Others name the key.
     """
     paths = {PATHS.get(part, part) for part in parts}
-    yield from (one for one in definition.check(plan, known) if one.path not in paths)
+    yield from (one for one in definition.check(plan, known) if not _is_about(one, paths))
     for error in problems_of(plan):
         if error.field in parts:
             named = OPTIONS.get(error.field, error.field)
             yield DefinitionProblem(path=named, text=str(error))
+
+
+def _is_about(problem: DefinitionProblem, keys: Collection[str]) -> bool:
+    """Whether a problem is about the value of one of these keys, or of a part of it."""
+    return any(problem.path == key or problem.path.startswith(f"{key}.") for key in keys)
 
 
 # --- files --------------------------------------------------------------------------------------
