@@ -50,6 +50,7 @@ class MemoryPorts:
         self.clock = clock
         self.random = Random(1)
         self.settings = settings
+        self.refuse_without_proxies = None
 
 
 def memory_ports(

@@ -5,6 +5,7 @@ ports             types of the ports that components take
 aws_ports         ports that use AWS, created on first use
 store_ports       ports that use the embedded store (SQLite)
 wiring            components that use the ports
+worker_proxies    whether the workers of a store have the proxies of a crawl
 proxy_guard       pauses crawls for which a worker lacks proxies
 store_runner      the worker of a store in this process
 further_processes  further worker processes of a store

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 class Ports:
     """Ports that use the queues, tables, buckets and other services of a stack on AWS."""
 
+    # The settings of a stack decide about its proxies.
+    refuse_without_proxies = None
+
     def __init__(self, settings: Settings, aws: Aws, meter: UsageMeter) -> None:
         self.settings = settings
         self.aws = aws

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from orbweaver.app.wiring import control_of
+from orbweaver.app.worker_proxies import lacking_proxies
 from orbweaver.model.crawl import State
 from orbweaver.model.errors import Conflict
 
 if TYPE_CHECKING:
     from orbweaver.app.store_ports import StorePorts
-    from orbweaver.fetching.proxy_config import ProxyConfig
     from orbweaver.model.crawl import Crawl
 
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class ProxyGuard:
             crawl = await self._ports.crawls.get(crawl_id)
             if crawl is None:
                 continue
-            if why := await lacking_proxies(self._ports, crawl, self._ports.proxies):
+            if why := await lacking_proxies(self._ports.crawls, crawl, self._ports.proxies):
                 await self._pause(crawl, why)
                 continue
             await self._note(crawl)
@@ -58,24 +58,3 @@ class ProxyGuard:
         except Conflict:  # it ended or was cancelled meanwhile
             return
         _log.warning("crawl.paused", extra={"crawl": crawl.id, "error": why})
-
-
-async def lacking_proxies(ports: StorePorts, crawl: Crawl, proxies: ProxyConfig) -> str:
-    """Return why workers with `proxies` must not request a crawl or the next run of it, or ""."""
-    if not crawl.proxied:
-        return ""
-    lacking = await needed_schemes(ports, crawl) - proxies.schemes
-    if not lacking:
-        return ""
-    uses = "used" if crawl.state is State.FINISHED else "uses"
-    return (
-        f"{crawl.id} {uses} proxies, and the workers have none for {' and '.join(sorted(lacking))}"
-    )
-
-
-async def needed_schemes(ports: StorePorts, crawl: Crawl) -> frozenset[str]:
-    """Return the schemes for which a crawl, or the run that it retries, used proxies."""
-    found = await ports.crawls.proxied_schemes(crawl.id)
-    if crawl.retry_of is not None:
-        found |= await ports.crawls.proxied_schemes(crawl.retry_of)
-    return found

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from orbweaver.delivery.deliverer import Courier
     from orbweaver.extraction.extract import Extractor
     from orbweaver.frontier.pack_result import UncommittedResults
+    from orbweaver.model.crawl import Crawl
     from orbweaver.model.metrics import Service
     from orbweaver.model.ports import Clock, Fetcher, Metrics
     from orbweaver.rendering.renderer import Renderer
@@ -79,6 +80,8 @@ class StorePorts:
         self._extractors = extractors
         self.folder = folder
         self.proxies = DIRECT
+        # True while this process has a worker.
+        self._works = False
         self.settings = settings.having(
             crawl_queue_url=QueueName.CRAWL.value,
             express_queue_url=QueueName.EXPRESS.value,
@@ -119,6 +122,7 @@ class StorePorts:
 
         If it dies, other processes requeue them.
         """
+        self._works = True
         self.messages.holder = process
         self.messages.bring_near()
 
@@ -195,6 +199,13 @@ class StorePorts:
 
         kept_s = self.settings.retention.crawl_retention_s
         return SqliteCrawls(self.store, clock=self.clock, crawl_retention_s=kept_s)
+
+    async def refuse_without_proxies(self, crawl: Crawl) -> str:
+        """Return why the workers of this store must not request a crawl, and the fix, or ""."""
+        from orbweaver.app.worker_proxies import refusal
+
+        own = self.proxies if self._works else None
+        return await refusal(self.crawls, self.folder, own, crawl)
 
     @cached_property
     def frontier(self) -> SqliteFrontier:

@@ -24,7 +24,7 @@ from orbweaver.api.fence import CLOSED, LOOPBACK, LoopbackFence
 from orbweaver.app.wiring import api_of, notifying, starting
 from orbweaver.control.schedule import Scheduled, ScheduleError, recurrence_of
 from orbweaver.control.webhook import NotDelivered
-from orbweaver.model.errors import PortError
+from orbweaver.model.errors import ControlError, PortError
 from orbweaver.model.events import COMPLETED
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ScheduleClock:
                 with starting(ports) as starter:
                     # The run's id derives from name and time, so two processes start the same run.
                     await starter.fire(_firing(scheduled, due_ms))
-            except (ScheduleError, ValueError) as error:
+            except (ScheduleError, ControlError, ValueError) as error:
                 _log.exception("schedule.failed", extra={"schedule": scheduled.name})
                 await ports.queue.dead_letter(scheduled.input, str(error))
             ports.schedules.fired(scheduled.name, due_ms)

@@ -95,6 +95,7 @@ def control_of(ports: PortSet, underway: UncommittedResults | None = None) -> Co
             hosts=ports.hosts,
             clock=ports.clock,
             settings=ports.settings,
+            refuse_without_proxies=ports.refuse_without_proxies,
         ),
         underway=None if underway is None else underway.counts,
     )

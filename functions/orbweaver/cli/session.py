@@ -115,22 +115,6 @@ class Session:
                 if view is not None:
                     display.show(self._aged(view))
 
-    async def check_proxies(self, run: Crawl, command: str = "") -> None:
-        """Raise ControlError if the workers of a store lack the proxies of `run`.
-
-        `command` is the command that the user typed.
-        """
-        if not isinstance(self.place, StorePlace):
-            return
-        if why := await self.place.lacking_proxies(run, command):
-            raise ControlError(why)
-
-    async def check_earlier_proxies(self, name: str, command: str = "") -> None:
-        """Check the proxies of the newest run with this name, as `check_proxies` does."""
-        run = next((one for one in await self.control.crawls() if one.name == name), None)
-        if run is not None:
-            await self.check_proxies(run, command)
-
     async def _let_worker_begin(self) -> None:
         """Wait before the first reading, which would delay the first request of this process."""
         if isinstance(self.place, StorePlace) and self.place.works:
@@ -155,7 +139,7 @@ class Session:
         try:
             async with asyncio.timeout(PAUSE_S):
                 return await self.control.decide(plan, busy=self.place.busy)
-        except (PortError, TimeoutError):
+        except (ControlError, PortError, TimeoutError):
             return None
 
     async def _read_meanwhile(

@@ -40,15 +40,6 @@ NO_WORKERS = (
 SILENCE_MS_MAX = 60_000
 
 
-def _proxy_fix(command: str) -> str:
-    if command == "crawl":
-        options = "give --proxy, --proxy-list or the variables again"
-        return f"{options}, or --proxies no to request its pages directly"
-    again = "set ALL_PROXY, or http_proxy and https_proxy"
-    # Only `crawl` and `serve` have options for proxies.
-    return f"{again}, for `orbweaver {command}`" if command else again
-
-
 def no_workers(crawl: Crawl | None) -> str:
     """Return a text that no worker runs, with the commands that continue or end `crawl`."""
     if crawl is None or (crawl.retry_of is None and crawl.state is not State.STOPPING):
@@ -167,24 +158,6 @@ class StorePlace:
 
     async def idle_workers(self, crawl: Crawl | None = None) -> str | None:
         return no_workers(crawl) if self.idle else None
-
-    async def lacking_proxies(self, run: Crawl, command: str = "") -> str:
-        """Return why the workers of the store must not request `run`, and the fix, or "".
-
-        `command` is the command that the user typed.
-        """
-        from orbweaver.adapters.sqlite.processes import StoreProcesses
-        from orbweaver.app.proxy_guard import lacking_proxies
-        from orbweaver.fetching.proxy_config import DIRECT
-
-        if self.works:
-            why = await lacking_proxies(self.ports, run, self.ports.proxies)
-            return why and f"{why}: {_proxy_fix(command)}"
-        marks = StoreProcesses(self.ports.folder).marks()
-        # All processes of a store have the same proxies, and "" is the mark of none.
-        is_direct = bool(marks) and not any(marks.values())
-        why = await lacking_proxies(self.ports, run, DIRECT) if is_direct else ""
-        return why and f"{why}: end their processes, and start them again with proxies"
 
     def reclaimed(self) -> bool:
         """Release the messages of killed processes. Return True if no process has workers."""

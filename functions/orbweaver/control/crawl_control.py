@@ -64,6 +64,7 @@ class Control(CrawlQueries):
         super().__init__(ports, underway=underway)
         self._queue = ports.queue
         self._packs = ports.packs
+        self._refuse_without_proxies = ports.refuse_without_proxies
 
     # --- start ------------------------------------------------------------------------------
 
@@ -91,6 +92,7 @@ class Control(CrawlQueries):
         crawl = await self._compared(crawl, others)
         if goes_on:
             crawl = await self._resumed(crawl, others)
+        await self._check_proxies(crawl)
         if await self._crawls.create(crawl):
             # Seed messages are sent after the crawl is stored, and their ids derive from the
             # crawl's id. So a repeated start has the same effect.
@@ -121,6 +123,13 @@ class Control(CrawlQueries):
         if why is not None:
             raise ControlError(f"auth: {why}")
 
+    async def _check_proxies(self, crawl: Crawl) -> None:
+        """Raise ControlError if the workers lack the proxies that earlier runs used."""
+        if self._refuse_without_proxies is not None and (
+            why := await self._refuse_without_proxies(crawl)
+        ):
+            raise ControlError(why)
+
     async def _compared(self, crawl: Crawl, others: Sequence[Crawl]) -> Crawl:
         """Copy the previous run's page count, because that run can expire before this run ends."""
         run = run_to_compare(crawl, others)
@@ -137,9 +146,14 @@ class Control(CrawlQueries):
         return {run.id: read.total for run, read in zip(runs, counters, strict=True)}
 
     async def decide(self, plan: CrawlSpec, *, busy: bool) -> Decision:
-        """Decide how a crawl command treats unfinished runs (`control/continuation.py`)."""
+        """Decide how a crawl command treats unfinished runs (`control/continuation.py`).
+
+        Raises ControlError if the workers lack the proxies of the run.
+        """
         wanted = crawl_of(plan, self._clock.now_ms())
-        return decide(wanted, await self._crawls.list(), busy=busy)
+        decision = decide(wanted, await self._crawls.list(), busy=busy)
+        await self._check_proxies(decision.run if isinstance(decision, Continue) else wanted)
+        return decision
 
     async def execute(self, plan: CrawlSpec, decision: Decision) -> Crawl:
         """Execute a decision and return the run that crawls. Raises PlanError and Conflict.
@@ -203,12 +217,15 @@ class Control(CrawlQueries):
 
         Unfinished retries of these URLs are also returned. New runs do not contain their URLs.
         """
-        return await self._retrier().retry(await self.newest_requesting(which), reasons, host)
+        crawl = await self.newest_requesting(which)
+        await self._check_proxies(crawl)
+        return await self._retrier().retry(crawl, reasons, host)
 
     async def refetch(self, plan: CrawlSpec) -> tuple[Crawl, ...]:
         """Start runs that request pages again of which the plan stores other content."""
         crawl = crawl_of(plan, self._clock.now_ms())
         self.check(crawl)
+        await self._check_proxies(crawl)
         return await self._retrier().refetch(crawl, await self._runs_to_refetch(crawl))
 
     async def outdated_pages(self, plan: CrawlSpec) -> tuple[int, frozenset[str]]:
@@ -273,6 +290,7 @@ class Control(CrawlQueries):
     async def resume(self, which: str) -> Crawl:
         """Resume a paused crawl, or complete a resume that was interrupted."""
         crawl = await self.find(which)
+        await self._check_proxies(crawl)
         crawl = await self._move(crawl, State.RUNNING, allowed=(State.PAUSED, State.RUNNING))
         await self._release(crawl)
         return crawl

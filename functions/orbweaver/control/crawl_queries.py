@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -70,7 +70,10 @@ class HostReport:
 
 @value_class
 class ControlPorts:
-    """Queue, tables, clock and settings of the operations on crawls."""
+    """Queue, tables, clock and settings of the operations on crawls.
+
+    `refuse_without_proxies` returns why the workers must not request a crawl, or "".
+    """
 
     queue: Queue
     crawls: Crawls
@@ -79,6 +82,7 @@ class ControlPorts:
     hosts: Hosts
     clock: Clock
     settings: Settings
+    refuse_without_proxies: Callable[[Crawl], Awaitable[str]] | None = None
 
 
 class CrawlQueries:

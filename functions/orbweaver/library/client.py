@@ -20,8 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from orbweaver.control.continuation import Continue, Replace, Start
-from orbweaver.control.spec_checks import crawl_of
+from orbweaver.control.continuation import Start
 from orbweaver.library.crawl_request import spec_of
 from orbweaver.library.rows import AsyncCrawlRows, Columns, PageHook, Row
 from orbweaver.model.amounts import plural
@@ -189,11 +188,6 @@ class AsyncClient:
         spec, session = spec_of(seeds, definition, options), self._now
         control = session.control
         decision = await control.decide(spec, busy=session.place.busy or self._has_begun)
-        if isinstance(decision, Continue | Replace) and spec.proxied:
-            await session.check_proxies(decision.run)
-        if spec.proxied:
-            name = crawl_of(spec, session.ports.clock.now_ms()).name
-            await session.check_earlier_proxies(name)
         try:
             begun = await control.execute(spec, decision)
         except Conflict:
@@ -245,7 +239,6 @@ class AsyncClient:
         return await self._after(self._now.control.pause(crawl))
 
     async def resume(self, crawl: str) -> CrawlStatus:
-        await self._now.check_proxies(await self._now.control.find(crawl))
         return await self._after(self._now.control.resume(crawl))
 
     async def cancel(self, crawl: str) -> CrawlStatus:

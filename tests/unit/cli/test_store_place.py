@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +28,6 @@ from orbweaver.frontier.late_links import BANDS_MAX, LANE, place_at
 from orbweaver.frontier.messages import Pack, encode
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import Crawl, State, finished
-from orbweaver.model.errors import ControlError
 from orbweaver.model.http_exchange import Failure, Request
 from orbweaver.model.metrics import Service
 from orbweaver.model.outcome import Reason
@@ -74,35 +71,6 @@ async def test_store_without_permission_is_reported(open_folder: Path) -> None:
             async with opened_store(folder, {}):
                 pass
     assert not is_store(open_folder)
-
-
-@pytest.mark.parametrize(
-    ("mark", "works", "command", "fix"),
-    [
-        (None, False, "resume", ""),
-        ("", False, "resume", "end their processes, and start them again with proxies"),
-        ("digest", False, "resume", ""),
-        (None, True, "crawl", "give --proxy, --proxy-list or the variables again, or --proxies"),
-        (None, True, "retry", "and https_proxy, for `orbweaver retry`"),
-        (None, True, "", "set ALL_PROXY, or http_proxy and https_proxy"),
-    ],
-)
-async def test_crawl_with_proxies_is_refused_while_workers_have_none(
-    tmp_path: Path, mark: str | None, command: str, fix: str, *, works: bool
-) -> None:
-    """Without workers here, a later worker may have other proxies than `resume` and `retry`."""
-    ports = StorePorts(Settings(), tmp_path)
-    with ports.ending, ExitStack() as others:
-        session = store_session(ports, works=works)
-        begun = await session.control.start(CrawlSpec(seeds=("https://a.example/",)))
-        await session.check_earlier_proxies(begun.name, command)
-        await ports.crawls.note_proxied(begun.id, {"https"})
-        if mark is not None:
-            others.enter_context(StoreProcesses(tmp_path).taking_part(mark))
-        await session.check_earlier_proxies("another", command)
-        refusal = pytest.raises(ControlError, match=re.escape(fix)) if fix else nullcontext()
-        with refusal:
-            await session.check_earlier_proxies(begun.name, command)
 
 
 @pytest.mark.parametrize("ended", [False, True])

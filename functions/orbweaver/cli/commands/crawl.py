@@ -243,9 +243,6 @@ async def _crawl(
     display: Display,
     running: RunState,
 ) -> int:
-    if plan.proxied:
-        name = crawl_of(plan, around.clock.now_ms()).name
-        await session.check_earlier_proxies(name, "crawl")
     stalled: Stalled | None = None
     running.may_have_begun = True
     try:
@@ -317,8 +314,6 @@ async def _pause(
 async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
     """Start a crawl, or continue the unfinished run that has the same seeds."""
     decision = await session.control.decide(plan, busy=session.place.busy)
-    if isinstance(decision, Continue | Replace) and plan.proxied:
-        await session.check_proxies(decision.run, "crawl")
     match decision:
         case Start(beside=beside):
             for run in beside:

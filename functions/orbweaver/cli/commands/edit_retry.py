@@ -89,7 +89,6 @@ def retry(arguments: Namespace, around: CliContext) -> int:
         works = 1 if arguments.wait else 0
         async with chosen(arguments, around, works=works) as session:
             crawl = await session.control.newest_requesting(arguments.which)
-            await session.check_proxies(crawl, "retry")
             since_ms = session.ports.clock.now_ms()
             runs = await session.control.retry(
                 crawl.id, reasons=arguments.reason, host=arguments.host

@@ -41,8 +41,6 @@ async def steer(arguments: Namespace, around: CliContext) -> int:
     async with chosen(arguments, around) as session:
         control = session.control
         actions = {"pause": control.pause, "resume": control.resume, "cancel": control.cancel}
-        if arguments.command == "resume":
-            await session.check_proxies(await control.find(arguments.which), "resume")
         crawl = await actions[arguments.command](arguments.which)
         works = arguments.command != "pause" and crawl.state is not State.FINISHED
         off = await session.place.idle_workers(crawl) if works else None
