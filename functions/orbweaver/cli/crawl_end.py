@@ -31,6 +31,7 @@ from orbweaver.model.value import value_class
 
 # Maximum number of example URLs for a crawl without pages, and of characters of each.
 EXAMPLES, URL_CHARS_MAX = 3, 200
+NONE_BEGUN = "interrupted: no crawl has begun, so there is nothing to continue"
 
 
 @value_class
@@ -367,7 +368,7 @@ def _how_to_go_on(running: RunState) -> list[str]:
     if running.crawl is None:
         if running.may_have_begun:
             return ["interrupted while the crawl began: the same command starts or continues it"]
-        return ["interrupted: no crawl has begun, so there is nothing to continue"]
+        return [NONE_BEGUN]
     if running.state is State.FINISHED:
         export = f"{running.before}orbweaver export --crawl {running.crawl}{running.option}"
         return [f"{running.crawl} has finished; to write its files again: {export}"]

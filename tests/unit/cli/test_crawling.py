@@ -21,6 +21,7 @@ import pytest
 from orbweaver.adapters.local import folder as adapter
 from orbweaver.cli import main
 from orbweaver.cli.commands import crawl as crawl_command
+from orbweaver.cli.crawl_end import NONE_BEGUN
 from orbweaver.exporting import file_store
 from orbweaver.frontier.queues import Depths
 from orbweaver.model.crawl import State, Stop
@@ -348,14 +349,14 @@ def test_interrupt_with_unreachable_stack_ends_soon(stage: Stage) -> None:
     assert stage.objects()[-1] == {"type": "result", "crawl": RUN, "interrupted": True}
 
 
-NONE_BEGUN = "interrupted: no crawl has begun, so there is nothing to continue\n"
+NONE = f"{NONE_BEGUN}\n"
 
 
 @pytest.mark.parametrize(
     ("effect", "said"),
     [
-        ("crawls.list", NONE_BEGUN),
-        ("crawls.create", NONE_BEGUN),
+        ("crawls.list", NONE),
+        ("crawls.create", NONE),
         ("queue.send", f"interrupted: {RUN} is paused\nrun the same command again to continue"),
     ],
 )
@@ -396,7 +397,7 @@ def test_interrupt_of_start_at_lost_stack_names_same_command(
 @pytest.mark.parametrize(
     ("where", "name", "noted"),
     [
-        (crawl_command, "plan_of", NONE_BEGUN),
+        (crawl_command, "plan_of", NONE),
         (main, "parse", "interrupted before the command began\n"),
     ],
 )

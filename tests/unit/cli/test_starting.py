@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from orbweaver.cli.commands import crawl as crawl_command
+from orbweaver.cli.crawl_end import NONE_BEGUN
 from orbweaver.cli.main import run
 from orbweaver.cli.stack import StackUnreachable
 from orbweaver.model.crawl import State
@@ -51,6 +53,18 @@ def test_start_with_wait_shows_progress_and_exit_code(stage: Stage) -> None:
     assert stage.run(f"start {SITE} --wait --fail-above 0 --json") == 8
     assert [one["type"] for one in stage.objects()] == ["started", "progress", "result"]
     assert "files" not in stage.objects()[-1]
+
+
+def test_interrupt_before_start_begins_no_crawl(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    stage.machine.up_already = True
+    monkeypatch.setattr(crawl_command, "with_unused_id", interrupted)
+    assert stage.errors(f"start {SITE}", code=130) == f"{NONE_BEGUN}\n"
+    assert not stage.world.crawls
 
 
 def test_interrupted_wait_leaves_crawl_running(stage: Stage) -> None:

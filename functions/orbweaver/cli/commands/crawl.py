@@ -395,7 +395,7 @@ def start(arguments: Namespace, around: CliContext) -> int:
     wanted = checked(plan, around)
     # The id is set before the start, so that the user can complete an interrupted start.
     given, plan = plan.id, replace(plan, id=wanted.id)
-    display = around.display(arguments)
+    display, running = around.display(arguments), RunState()
 
     async def go() -> int:
         nonlocal plan
@@ -406,6 +406,7 @@ def start(arguments: Namespace, around: CliContext) -> int:
             if given is None:
                 # An ended run can have the same id, if it started in the same second.
                 plan = replace(plan, id=with_unused_id(wanted, await session.control.crawls()).id)
+            running.crawl = plan.id
             try:
                 if arguments.refetch is not None:
                     runs = await session.control.refetch(plan)
@@ -438,7 +439,13 @@ def start(arguments: Namespace, around: CliContext) -> int:
             display.close()
             return crawl_end.conclude(ended, arguments.fail_above, around, display)
 
-    return crawl_end.timed(go(), lambda: plan.id, around, display)
+    return crawl_end.timed(
+        go(),
+        lambda: running.crawl,
+        around,
+        display,
+        lambda: None if running.crawl else crawl_end.NONE_BEGUN,
+    )
 
 
 def _urls(runs: Sequence[Crawl]) -> str:
