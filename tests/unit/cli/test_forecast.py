@@ -33,7 +33,14 @@ PACED = {"claimed": 1_000, "fetched": 100, "host.0.claimed": 900, "host.0.done":
     ("counts", "changes", "left_s", "basis", "said"),
     [
         ({}, {}, None, "none", "starting…"),
-        ({"claimed": 9, "fetched": 9}, {}, None, "none", "all known URLs are done; the run ends"),
+        (
+            *({"claimed": 9, "fetched": 9}, {"depths": Depths()}, None, "none"),
+            "all known URLs are done; the run ends unless it finds new links",
+        ),
+        (
+            *({"claimed": 9, "fetched": 9}, {"depths": Depths(in_work=1)}, None, "none"),
+            "0 known URLs left; new links make it longer",
+        ),
         ({"claimed": 99, "fetched": 9}, {}, None, "none", "too early to tell; 90 known URLs left"),
         (
             *(KNOWN, {}, 240, "rate"),

@@ -59,9 +59,17 @@ class Forecast:
 
 
 def forecast(
-    status: Status, per_s: float, hosts: Sequence[HostRow], *, idle: bool = False
+    status: Status,
+    per_s: float,
+    hosts: Sequence[HostRow],
+    *,
+    idle: bool = False,
+    queued: bool = False,
 ) -> Forecast:
-    """Forecast a crawl's remaining time. `per_s` is the recent rate, `idle`: no worker runs."""
+    """Forecast a crawl's remaining time.
+
+    `per_s` is the recent rate. `idle`: no worker runs. `queued`: messages are queued or in flight.
+    """
     crawl, counters = status.crawl, status.counters
     left = max(0, counters.claimed - counters.done)
     if crawl.state is State.FINISHED:
@@ -74,6 +82,8 @@ def forecast(
     if not left:
         taken = counters.claimed or counters.total.get("seeds", 0)
         words = "all known URLs are done; the run ends unless it finds new links"
+        if queued:  # the links of a pack become known URLs when it is committed
+            words = f"{_known(left)} left{_more(status)}"
         return Forecast(words=words if taken else "starting…")
     rate_s = left / per_s if per_s > 0 and counters.done >= DONE_MIN else None
     slowest = max(hosts, key=lambda row: row.bound_ms, default=None)

@@ -127,11 +127,12 @@ class ProgressMeter:
         )
         hosts = hostrows.rows_of(status, reading.hosts)
         working = status.crawl.state in WORKING
-        empty = working and reading.depths is not None and reading.depths.idle
+        queued = reading.depths is not None and not reading.depths.idle
+        empty = working and reading.depths is not None and not queued
         return View(
             reading=reading,
             rates=rates,
-            forecast=forecast.forecast(status, rates.now, hosts, idle=reading.idle),
+            forecast=forecast.forecast(status, rates.now, hosts, idle=reading.idle, queued=queued),
             hosts=hosts,
             budgets=spending.budgets_of(status, hosts),
             idle_ms=self._still_ms("idle", status, holds=empty),
