@@ -132,6 +132,11 @@ class FurtherProcesses:
                 process.stdin.write(self._line)
                 process.stdin.flush()
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The system's ids of all processes, including ended ones."""
+        return tuple(process.pid for process in self.processes)
+
     def count_alive(self) -> int:
         """Count running processes."""
         return sum(process.poll() is None for process in self.processes)

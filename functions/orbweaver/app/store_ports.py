@@ -82,6 +82,8 @@ class StorePorts:
         self.proxies = DIRECT
         # True while this process has a worker.
         self._works = False
+        # Returns the ids of the processes that this command lets work on the store.
+        self.own_pids: Callable[[], tuple[int, ...]] = lambda: ()
         self.settings = settings.having(
             crawl_queue_url=QueueName.CRAWL.value,
             express_queue_url=QueueName.EXPRESS.value,

@@ -122,6 +122,9 @@ class WaitingProcesses(Protocol):
 
     begun: bool
 
+    @property
+    def pids(self) -> tuple[int, ...]: ...
+
     def begin(self) -> None: ...
 
     def count_alive(self) -> int: ...
@@ -322,6 +325,7 @@ async def running(
     processes = StoreProcesses(ports.folder)
     with processes.taking_part(ports.proxies.mark) as own:
         ports.held_by(own)
+        ports.own_pids = lambda: (os.getpid(), *(further.pids if further is not None else ()))
         runner = StoreRunner(ports, processes, further)
         task = asyncio.create_task(runner.run())
         try:

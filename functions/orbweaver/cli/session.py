@@ -16,7 +16,7 @@ from orbweaver.cli.stack import (
     settings_from,
     workers_of,
 )
-from orbweaver.cli.store import StorePlace, opened_store, store_of, worker_pids
+from orbweaver.cli.store import StorePlace, opened_store, store_of
 from orbweaver.model.crawl import Crawl, State
 from orbweaver.model.errors import NOTHING, Conflict, ControlError, PortError, Transient
 from orbweaver.model.value import value_class
@@ -138,7 +138,7 @@ class Session:
         """
         try:
             async with asyncio.timeout(PAUSE_S):
-                return await self.control.decide(plan, busy=self.place.busy)
+                return await self.control.decide(plan, busy=self.place.has_others)
         except (ControlError, PortError, TimeoutError):
             return None
 
@@ -217,15 +217,13 @@ def store_session(
     ports: StorePorts,
     *,
     works: bool = False,
-    others: tuple[int, ...] = (),
     left_in_work: Mapping[str, int] = NOTHING,
 ) -> Session:
     """Make the session of an open store.
 
-    `works` is True if this process has workers. `others` are the ids of other processes that had
-    workers when the command started. For `left_in_work` see `StorePlace`.
+    `works` is True if this process has workers. For `left_in_work` see `StorePlace`.
     """
-    place = StorePlace(ports=ports, works=works, others=others, left_in_work=left_in_work)
+    place = StorePlace(ports=ports, works=works, left_in_work=left_in_work)
     return Session(
         control=control_of(ports, ports.underway),
         ports=ports,
@@ -255,10 +253,9 @@ async def chosen(
     is the number of worker processes to run for a store.
     """
     if (folder := store_of(arguments, around.folder, around.environment)) is not None:
-        others = worker_pids(folder)
         opening = opened_store(folder, around.environment, works=works, writes=writes)
         async with opening as ports:
-            yield store_session(ports, works=works > 0, others=others)
+            yield store_session(ports, works=works > 0)
         return
     environment = environment_in(arguments, around)
     outputs = outputs_of(arguments.stack, around.machine, environment, around.note)

@@ -324,11 +324,13 @@ class StackPlace:
     functions: tuple[str, ...] = ()
     stack: str = ""
     billed: bool = True
-    # Always True: workers run elsewhere, and messages in work cannot be taken back from them.
-    busy: bool = True
     others: tuple[int, ...] = ()
     idle: bool = False
     left_in_work: Mapping[str, int] = field(default_factory=dict)
+
+    def has_others(self) -> bool:
+        """Return True: workers run elsewhere, and their messages cannot be taken back."""
+        return True
 
     @property
     def poll_s(self) -> float:

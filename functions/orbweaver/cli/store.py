@@ -103,10 +103,8 @@ class StorePlace:
     """A store: its queues and workers. Implements `ConsolePlace`."""
 
     ports: StorePorts
-    # True if this process has workers, and the ids of other processes that had workers when the
-    # command started.
+    # True if this process has workers.
     works: bool = False
-    others: tuple[int, ...] = ()
     # Interval in seconds at which a watched crawl is read, and time in ms without an answer after
     # which watching fails.
     poll_s: float = POLL_S
@@ -147,8 +145,13 @@ class StorePlace:
         return tuple(words_of(queued, status.at_ms, status.crawl, request_s))
 
     @property
-    def busy(self) -> bool:
-        """True if other processes might have active workers."""
+    def others(self) -> tuple[int, ...]:
+        """Ids of the processes of other commands that have workers now."""
+        own = Counter(self.ports.own_pids())
+        return tuple((Counter(worker_pids(self.ports.folder)) - own).elements())
+
+    def has_others(self) -> bool:
+        """Return True if processes of other commands might have active workers."""
         return bool(self.others)
 
     @property

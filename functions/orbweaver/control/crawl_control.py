@@ -145,13 +145,16 @@ class Control(CrawlQueries):
         counters = await all_of((self._crawls.counters(run) for run in runs), COUNTERS_AT_ONCE)
         return {run.id: read.total for run, read in zip(runs, counters, strict=True)}
 
-    async def decide(self, plan: CrawlSpec, *, busy: bool) -> Decision:
+    async def decide(self, plan: CrawlSpec, *, busy: Callable[[], bool]) -> Decision:
         """Decide how a crawl command treats unfinished runs (`control/continuation.py`).
 
-        Raises ControlError if the workers lack the proxies of the run.
+        `busy` returns True if a worker of another process might be active. Raises ControlError if
+        the workers lack the proxies of the run.
         """
         wanted = crawl_of(plan, self._clock.now_ms())
-        decision = decide(wanted, await self._crawls.list(), busy=busy)
+        others = await self._crawls.list()
+        # A process registers before it starts a crawl. So it is known if its crawl is listed.
+        decision = decide(wanted, others, busy=busy())
         await self._check_proxies(decision.run if isinstance(decision, Continue) else wanted)
         return decision
 

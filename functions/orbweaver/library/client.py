@@ -140,15 +140,14 @@ class AsyncClient:
         from orbweaver.cli import session
 
         if self.stack is None and self.port is None:
-            from orbweaver.cli.store import opened_store, worker_pids
+            from orbweaver.cli.store import opened_store
 
             folder = Path(self.store or STORE)
-            others = worker_pids(folder)
             opening = opened_store(
                 folder, os.environ, works=self.workers, extractors=self.extractors
             )
             async with opening as ports:
-                yield session.store_session(ports, works=self.workers > 0, others=others)
+                yield session.store_session(ports, works=self.workers > 0)
             return
         from orbweaver.cli.local_machine import ThisMachine, connect
         from orbweaver.cli.stack import StackPlace, environment_of, settings_of
@@ -187,7 +186,9 @@ class AsyncClient:
         """
         spec, session = spec_of(seeds, definition, options), self._now
         control = session.control
-        decision = await control.decide(spec, busy=session.place.busy or self._has_begun)
+        decision = await control.decide(
+            spec, busy=lambda: self._has_begun or session.place.has_others()
+        )
         try:
             begun = await control.execute(spec, decision)
         except Conflict:

@@ -94,7 +94,7 @@ async def fire(ports: StorePorts, event: Mapping[str, Any]) -> None:
 
 # Each way to a run. All of them lead through `Control`.
 WAYS: dict[str, Callable[[StorePorts, Control, str], Awaitable[object]]] = {
-    "crawl": lambda _, control, __: control.decide(SPEC, busy=False),
+    "crawl": lambda _, control, __: control.decide(SPEC, busy=lambda: False),
     "start": lambda _, control, __: control.start(SPEC),
     "resume": lambda _, control, run: control.resume(run),
     "retry": lambda _, control, run: control.retry(run),

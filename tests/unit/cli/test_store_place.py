@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -190,6 +191,16 @@ async def test_ended_crawl_counts_no_acknowledged_messages(tmp_path: Path) -> No
         view = view_of({"fetched": 1}, depths=Depths(in_work=7), state=State.FINISHED)
         ended = await ended_crawl(store_session(ports), view)
     assert ended.view.reading.depths == Depths()
+
+
+async def test_process_registered_after_session_counts_as_other(tmp_path: Path) -> None:
+    """Two commands can start in the same second. The second one must join the first."""
+    async with opened_store(tmp_path, {}, works=1) as ports:
+        place = store_session(ports, works=True).place
+        assert not place.has_others()
+        with StoreProcesses(tmp_path).taking_part():
+            assert place.has_others()
+            assert place.others == (os.getpid(),)
 
 
 def test_messages_of_killed_process_are_due_at_once(tmp_path: Path) -> None:

@@ -25,12 +25,7 @@ from orbweaver.cli.live.display import Display, JsonDisplay
 from orbweaver.cli.proxy_options import proxies_given, proxies_of, trouble_of_seed
 from orbweaver.cli.session import RunState, Session, Stalled, chosen, opened, store_session
 from orbweaver.cli.stack import ENDPOINT, PORT, StackPlace, port_option, settings_from
-from orbweaver.cli.store import (
-    opened_store,
-    option_again,
-    store_of,
-    worker_pids,
-)
+from orbweaver.cli.store import opened_store, option_again, store_of
 from orbweaver.cli.trust_files import check_files, check_stack_has_files
 from orbweaver.control.continuation import Continue, Refuse, Replace, Start
 from orbweaver.control.crawl_control import with_unused_id
@@ -121,7 +116,6 @@ def _on_store(
     running.option = option_again(asked.arguments.store)
     extractor = asked.context.get("extractor", "")
     works = asked.arguments.workers or workers_for(asked.wanted.pages_max)
-    others = worker_pids(folder)
     settings = store_settings(around.environment, extractor)
     proxies = proxies_of(asked.arguments, around, settings)
     check_others(folder, proxies)
@@ -131,14 +125,14 @@ def _on_store(
             return _cannot_begin(unreached, around, display)
 
         async def go() -> int:
-            left: Counter[str] | None = None if others else Counter()
+            left: Counter[str] = Counter()
             open_it = partial(opened_store, folder, around.environment, extractor=extractor)
             opening = open_it(works=works, further=further, left_in_work=left, proxies=proxies)
             async with opening as ports:
                 if asked.arguments.workers:
                     further.begin()
                 keep_made()
-                session = store_session(ports, works=True, others=others, left_in_work=left or {})
+                session = store_session(ports, works=True, left_in_work=left)
                 running.release = further.release
                 return await _crawl(session, asked.plan, asked.arguments, around, display, running)
 
@@ -313,7 +307,7 @@ async def _pause(
 
 async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
     """Start a crawl, or continue the unfinished run that has the same seeds."""
-    decision = await session.control.decide(plan, busy=session.place.busy)
+    decision = await session.control.decide(plan, busy=session.place.has_others)
     match decision:
         case Start(beside=beside):
             for run in beside:
@@ -321,12 +315,17 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
 
                 seeds = f"{run.id}, with the same name and other seeds, has not finished"
                 display.say(await unfinished_retry(session, run) or seeds)
-            return await _started(session, plan, display.say)
+            begun, is_new = await _started(session, plan, display.say)
+            if not is_new:  # the same command started at the same time
+                from orbweaver.cli.live.lines import joined
+
+                display.say(joined(begun, session.place.others))
+            return begun
         case Continue(run=run, changes=changes):
             from orbweaver.cli.live.lines import joined
 
             is_running = run.state is State.RUNNING
-            joins = is_running and session.place.busy
+            joins = is_running and session.place.has_others()
             gone = f"continuing {run.id}, which had not finished"
             display.say(joined(run, session.place.others) if joins else gone)
             if is_running and not joins:
@@ -357,13 +356,15 @@ def _value(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-async def _started(session: Session, plan: CrawlSpec, say: Callable[[str], None]) -> Crawl:
-    """Start a crawl and report which earlier runs it continues."""
-    begun = await session.control.start(plan)
+async def _started(
+    session: Session, plan: CrawlSpec, say: Callable[[str], None]
+) -> tuple[Crawl, bool]:
+    """Start a crawl and report which earlier runs it continues. False: it existed already."""
+    begun, is_new = await session.control.begin(plan)
     for words in unused_logins(begun):
         say(f"warning: {words}")
     _say_continued(begun, say)
-    return begun
+    return begun, is_new
 
 
 def _say_continued(begun: Crawl, say: Callable[[str], None]) -> None:
@@ -413,7 +414,7 @@ def start(arguments: Namespace, around: CliContext) -> int:
                     around.write(*(run.id for run in runs))
                     around.note(NO_PAGES if not runs else f"requested again: {_urls(runs)}")
                     return OK
-                begun = await _started(session, plan, around.note)
+                begun, _ = await _started(session, plan, around.note)
             except (PortError, asyncio.CancelledError):
                 around.note(
                     f"the start of {plan.id} may be incomplete: add --id {plan.id} to repeat it"

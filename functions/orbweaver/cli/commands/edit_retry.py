@@ -105,7 +105,7 @@ def retry(arguments: Namespace, around: CliContext) -> int:
                 try:
                     view = await session.watch(run.id, display)
                 except asyncio.CancelledError:
-                    if not session.place.busy:
+                    if not session.place.has_others():
                         paused = await session.pause(run.id) is State.PAUSED
                     raise
                 ended = await ended_crawl(session, view)
