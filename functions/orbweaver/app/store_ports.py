@@ -82,6 +82,8 @@ class StorePorts:
         self.proxies = DIRECT
         # True while this process has a worker.
         self._works = False
+        # Time without a process before this one. Measured when its workers begin.
+        self.silent_ms = 0
         # Returns the ids of the processes that this command lets work on the store.
         self.own_pids: Callable[[], tuple[int, ...]] = lambda: ()
         self.settings = settings.having(

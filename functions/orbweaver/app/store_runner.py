@@ -30,6 +30,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from orbweaver.adapters.local.clock import SystemClock
 from orbweaver.adapters.local.heap import use_one_heap
 from orbweaver.adapters.sqlite.messages import QueueName, Sharing
 from orbweaver.adapters.sqlite.processes import StoreProcesses
@@ -63,8 +64,9 @@ RETRY_S = 10.0
 # Interval between checks for new messages, and a longer one after POLLS_TO_IDLE checks without any.
 # A new process begins with FIRST_POLL_S, doubled each time, because its seeds arrive in a moment.
 FIRST_POLL_S, POLL_S, IDLE_POLL_S, POLLS_TO_IDLE = 0.002, 0.02, 0.25, 100
-# Interval between checks for dead processes. One of LOOKS_TO_REAP checks deletes expired data. The
-# next check continues if it deleted rows, because a short crawl deletes only once otherwise.
+# Interval between beats of this process and between checks for dead processes. One of LOOKS_TO_REAP
+# checks deletes expired data. The next check continues if it deleted rows, because a short crawl
+# deletes only once otherwise.
 TEND_S, LOOKS_TO_REAP = 1.0, 60
 # Time limits for current requests: at the end of a process, and after an interrupt.
 END_S, INTERRUPTED_S = 10.0, 3.0
@@ -254,6 +256,7 @@ class StoreRunner:
         """Requeue the messages of killed processes, and delete expired data from time to time."""
         looks = deleted = 0
         while not self._ended.is_set():
+            self._processes.beat()
             try:
                 for ended in self._processes.ended():
                     self._ports.take_back(ended)
@@ -323,6 +326,8 @@ async def running(
     """Run a worker in this process and in further processes while the block runs."""
     use_one_heap()
     processes = StoreProcesses(ports.folder)
+    with contextlib.suppress(OSError):  # too many open files
+        ports.silent_ms = processes.silent_ms(SystemClock().now_ms())
     with processes.taking_part(ports.proxies.mark) as own:
         ports.held_by(own)
         ports.own_pids = lambda: (os.getpid(), *(further.pids if further is not None else ()))

@@ -326,6 +326,7 @@ class StackPlace:
     billed: bool = True
     others: tuple[int, ...] = ()
     idle: bool = False
+    silent_ms: int = 0
     left_in_work: Mapping[str, int] = field(default_factory=dict)
 
     def has_others(self) -> bool:

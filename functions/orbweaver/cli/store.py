@@ -145,6 +145,11 @@ class StorePlace:
         return tuple(words_of(queued, status.at_ms, status.crawl, request_s))
 
     @property
+    def silent_ms(self) -> int:
+        """Time without a process before this command."""
+        return self.ports.silent_ms
+
+    @property
     def others(self) -> tuple[int, ...]:
         """Ids of the processes of other commands that have workers now."""
         own = Counter(self.ports.own_pids())

@@ -158,16 +158,16 @@ class Control(CrawlQueries):
         await self._check_proxies(decision.run if isinstance(decision, Continue) else wanted)
         return decision
 
-    async def execute(self, plan: CrawlSpec, decision: Decision) -> Crawl:
+    async def execute(self, plan: CrawlSpec, decision: Decision, *, silent_ms: int = 0) -> Crawl:
         """Execute a decision and return the run that crawls. Raises PlanError and Conflict.
 
-        A replaced run ends only if a worker is active.
+        A replaced run ends only if a worker is active. For `silent_ms` see `resume`.
         """
         match decision:
             case Continue(run=run, changes=changes):
                 if changes:
                     await self._take_over(run, crawl_of(plan, self._clock.now_ms()), changes)
-                return await self.resume(run.id)
+                return await self.resume(run.id, silent_ms=silent_ms)
             case Replace(run=run):
                 await self._end(run)
             case Refuse(run=run, keys=keys):
@@ -290,10 +290,16 @@ class Control(CrawlQueries):
 
     # The crawl is set to running before parked messages are sent, so that workers do not park them
     # again.
-    async def resume(self, which: str) -> Crawl:
-        """Resume a paused crawl, or complete a resume that was interrupted."""
+    async def resume(self, which: str, *, silent_ms: int = 0) -> Crawl:
+        """Resume a paused crawl, or complete a resume that was interrupted.
+
+        `silent_ms` is the time in which no worker processed the crawl. It counts as a pause.
+        """
         crawl = await self.find(which)
         await self._check_proxies(crawl)
+        if crawl.state is State.RUNNING and silent_ms:
+            since_ms = self._clock.now_ms() - silent_ms
+            crawl = replace(crawl, paused_at_ms=max(crawl.started_at_ms, since_ms))
         crawl = await self._move(crawl, State.RUNNING, allowed=(State.PAUSED, State.RUNNING))
         await self._release(crawl)
         return crawl

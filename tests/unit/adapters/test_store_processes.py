@@ -72,6 +72,19 @@ def test_stopped_process_is_alive(tmp_path: Path) -> None:
         member.kill()
 
 
+def test_store_is_silent_since_last_beat_of_killed_processes(tmp_path: Path) -> None:
+    processes, wall_ms = StoreProcesses(tmp_path), 1_795_251_600_000
+    assert processes.silent_ms(wall_ms) == 0
+    with processes.taking_part() as own:
+        for name, ago_s in ((own, 400), ("1-dead", 90), ("2-dead", 60)):
+            (tmp_path / FOLDER / name).touch()
+            os.utime(tmp_path / FOLDER / name, (0, wall_ms // 1000 - ago_s))
+        processes.beat()
+        assert (tmp_path / FOLDER / own).stat().st_mtime != wall_ms // 1000 - 400
+        assert processes.silent_ms(wall_ms) == 0
+    assert processes.silent_ms(wall_ms) == 60_000
+
+
 def test_killed_process_is_found_ended_once(tmp_path: Path) -> None:
     processes = StoreProcesses(tmp_path)
     with member_of(tmp_path) as (member, own):

@@ -30,6 +30,24 @@ async def test_pause_and_resume_may_be_repeated_until_crawl_ends() -> None:
             await act(crawl.id)
 
 
+@pytest.mark.parametrize(
+    ("pauses", "silent_ms", "ran_ms"),
+    [(False, 0, 100_000), (False, 60_000, 40_000), (False, 900_000, 0), (True, 90_000, 30_000)],
+)
+async def test_time_without_worker_is_no_duration_of_resumed_crawl(
+    pauses: bool, silent_ms: int, ran_ms: int
+) -> None:
+    """The workers of a paused crawl can die later than its pause begins."""
+    stage = Stage()
+    crawl = await stage.control.start(PLAN)
+    stage.clock.at_ms += 30_000
+    if pauses:
+        await stage.control.pause(crawl.id)
+    stage.clock.at_ms += 70_000
+    resumed = await stage.control.resume(crawl.id, silent_ms=silent_ms)
+    assert resumed.ran_ms(stage.clock.at_ms) == ran_ms
+
+
 async def test_cancel_may_be_repeated_and_not_undone(stage: Stage, crawl: Crawl) -> None:
     for _ in range(2):
         cancelled = await stage.control.cancel(crawl.id)

@@ -43,6 +43,25 @@ class StoreProcesses:
             path.unlink(missing_ok=True)
             os.close(number)
 
+    def beat(self) -> None:
+        """Record that this process is alive now."""
+        if self.own:
+            with suppress(OSError):  # the next one may succeed
+                os.utime(self._folder / self.own)
+
+    def silent_ms(self, wall_ms: int) -> int:
+        """Return the time since the last beat of a killed process. 0: none is left or one is alive.
+
+        `wall_ms` is the time of the machine's clock.
+        """
+        if self.count_alive():
+            return 0
+        beats = []
+        for path in self._files():
+            with suppress(FileNotFoundError):
+                beats.append(path.stat().st_mtime_ns // 1_000_000)
+        return max(0, wall_ms - max(beats, default=wall_ms))
+
     def ended(self) -> Iterator[str]:
         """Yield the id of each process that died.
 

@@ -332,7 +332,8 @@ async def _begin(session: Session, plan: CrawlSpec, display: Display) -> Crawl:
                 display.say(await _left_behind(session, run))
             for key, was, now in changes:
                 display.say(f"  {key}: {_value(was)} -> {_value(now)}")
-            return await session.control.execute(plan, decision)
+            silent_ms = 0 if joins else session.place.silent_ms
+            return await session.control.execute(plan, decision, silent_ms=silent_ms)
         case Replace(run=run, keys=keys):
             why = f"had another {', '.join(keys)}" if keys else "was cancelled"
             display.say(f"{run.id} had not finished and {why}: it ends, and a new run continues it")
