@@ -7,6 +7,8 @@ Rules
   a process takes 0.1 s of CPU, and a new interpreter 0.35 s, in a crawl of 100 pages.
 - A fork copies only the calling thread. If another thread held a lock, the copy would wait forever.
   So a parent with several threads starts new interpreters, and so does a system without `/proc`.
+- A process that ends early is reported, and a new interpreter replaces it, because its parent has
+  threads and an event loop by then. After `REPLACED_MAX` replacements the others continue alone.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -37,11 +40,17 @@ from orbweaver.app.store_runner import (
 )
 from orbweaver.app.wiring import keep_made
 from orbweaver.fetching.proxy_config import DIRECT, ProxyConfig
+from orbweaver.model import amounts
 from orbweaver.model.settings import PREFIX, Settings
+
+_log = logging.getLogger(__name__)
 
 THREADS = Path("/proc/self/task")
 STDIN = 0
 LOOK_S = 0.005
+# More than `STRIKES_MAX`, after which a page that kills its processes is not requested again.
+REPLACED_MAX = 10
+SIGNALS = {one.value: one.name for one in signal.Signals}
 
 
 class ForkedProcess:
@@ -114,10 +123,22 @@ Process: TypeAlias = "subprocess.Popen[bytes] | ForkedProcess"
 class FurtherProcesses:
     """Child processes of a command. They wait for `begin` before they work on the store."""
 
-    def __init__(self, processes: Sequence[Process], proxies: ProxyConfig) -> None:
-        """The processes get `proxies` by their pipes, because other users can read arguments."""
-        self.processes = processes
+    def __init__(
+        self,
+        processes: Sequence[Process],
+        proxies: ProxyConfig,
+        start: Callable[[], Process] | None = None,
+    ) -> None:
+        """The processes get `proxies` by their pipes, because other users can read arguments.
+
+        `start` starts a process that replaces one.
+        """
+        self.processes = [*processes]
         self.begun = False
+        # Receives a text about each process that ended early.
+        self.warn: Callable[[str], object] = _log_end
+        self._start = start
+        self._replaced = 0
         self._released = False
         self._line = json.dumps(asdict(proxies)).encode() + b"\n"
 
@@ -127,10 +148,38 @@ class FurtherProcesses:
             return
         self.begun = True
         for process in self.processes:
-            assert process.stdin is not None  # noqa: S101 - asked for
-            with contextlib.suppress(BrokenPipeError):  # this process has died, others continue
-                process.stdin.write(self._line)
-                process.stdin.flush()
+            self._let_begin(process)
+
+    def _let_begin(self, process: Process) -> None:
+        assert process.stdin is not None  # noqa: S101 - asked for
+        with contextlib.suppress(BrokenPipeError):  # this process has died, others continue
+            process.stdin.write(self._line)
+            process.stdin.flush()
+
+    def replace_ended(self) -> None:
+        """Report and replace each process that ended while it should work."""
+        if not self.begun or self._released:
+            return
+        for process in [one for one in self.processes if one.poll() is not None]:
+            self.processes.remove(process)
+            _close(process)
+            then = self._replace()
+            with contextlib.suppress(OSError):  # the display is closed, so the command ends
+                self.warn(f"{_end_of(process)}: its open requests are sent again; {then}")
+
+    def _replace(self) -> str:
+        """Start a process if the limit permits it. Return a text about the effect."""
+        if self._start is None or self._replaced == REPLACED_MAX:
+            number = amounts.plural(self._replaced, "replacement")
+            return f"after {number} the others continue without it"
+        self._replaced += 1
+        try:
+            process = self._start()
+        except OSError as error:
+            return f"it cannot be replaced: {error}"
+        self.processes.append(process)
+        self._let_begin(process)
+        return f"process {process.pid} replaces it"
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -145,9 +194,7 @@ class FurtherProcesses:
         """Let the processes finish their requests and end, without waiting for them."""
         self._released = True
         for process in self.processes:
-            assert process.stdin is not None  # noqa: S101 - asked for
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
+            _close(process)
 
     def end(self, *, at_once: bool) -> None:
         """End the processes and wait. With `at_once`, requests have only `INTERRUPTED_S` left."""
@@ -163,6 +210,24 @@ class FurtherProcesses:
                 process.wait(END_S)
 
 
+def _close(process: Process) -> None:
+    assert process.stdin is not None  # noqa: S101 - asked for
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+
+
+def _end_of(process: Process) -> str:
+    """Describe how an ended process ended."""
+    code = process.returncode or 0
+    if code < 0:
+        return f"worker process {process.pid} was killed by {SIGNALS.get(-code, -code)}"
+    return f"worker process {process.pid} ended with exit status {code}"
+
+
+def _log_end(said: str) -> None:
+    _log.warning("process.ended", extra={"text": said})
+
+
 @contextmanager
 def further_processes(
     number: int,
@@ -176,7 +241,9 @@ def further_processes(
     if settings.function.extractor:
         variables[PREFIX + "EXTRACTOR"] = settings.function.extractor
     start = _forked if _can_fork() else _spawned
-    further = FurtherProcesses(start(number, folder, variables), proxies)
+    further = FurtherProcesses(
+        start(number, folder, variables), proxies, lambda: _spawned(1, folder, variables)[0]
+    )
     at_once = True
     try:
         yield further

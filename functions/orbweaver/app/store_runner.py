@@ -129,6 +129,8 @@ class WaitingProcesses(Protocol):
 
     def begin(self) -> None: ...
 
+    def replace_ended(self) -> None: ...
+
     def count_alive(self) -> int: ...
 
 
@@ -257,6 +259,8 @@ class StoreRunner:
         looks = deleted = 0
         while not self._ended.is_set():
             self._processes.beat()
+            if self._further is not None:
+                self._further.replace_ended()
             try:
                 for ended in self._processes.ended():
                     self._ports.take_back(ended)

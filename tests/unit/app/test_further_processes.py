@@ -104,6 +104,41 @@ def test_dead_process_is_not_counted_and_delays_no_other(tmp_path: Path) -> None
     assert further.count_alive() == 0
 
 
+def test_ended_process_is_reported_and_replaced_within_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crawl must not silently become slower after the kernel kills a process."""
+    monkeypatch.setattr(module, "REPLACED_MAX", 1)
+    said: list[str] = []
+    with further_processes(2, tmp_path, store_settings({})) as further:
+        further.warn = said.append
+        further.begin()
+        further.replace_ended()
+        assert said == []
+        killed, other = further.processes
+        killed.kill()
+        until(lambda: further.count_alive() == 1)
+        further.replace_ended()
+        replacement = further.processes[-1]
+        until(lambda: {*StoreProcesses(tmp_path).pids()} == {other.pid, replacement.pid})
+        replacement.terminate()
+        until(lambda: further.count_alive() == 1)
+        further.replace_ended()
+        further.replace_ended()
+        assert further.pids == (other.pid,)
+        other.kill()
+        until(lambda: further.count_alive() == 0)
+        further.release()
+        further.replace_ended()
+    again = "its open requests are sent again"
+    alone = "after 1 replacement the others continue without it"
+    first, second = f"worker process {killed.pid}", f"worker process {replacement.pid}"
+    assert said == [
+        f"{first} was killed by SIGKILL: {again}; process {replacement.pid} replaces it",
+        f"{second} ended with exit status 0: {again}; {alone}",
+    ]
+
+
 def test_released_processes_do_not_begin(tmp_path: Path) -> None:
     """A worker may find work for them while its command already writes files."""
     with further_processes(1, tmp_path, store_settings({})) as further:

@@ -139,6 +139,24 @@ async def test_further_processes_begin_when_worker_has_work_for_them(
     await ports.aclose()
 
 
+class EndedProcesses(FurtherProcesses):
+    """Further processes that record when a runner replaces ended ones."""
+
+    def __init__(self) -> None:
+        super().__init__([], DIRECT)
+        self.replaced = asyncio.Event()
+
+    def replace_ended(self) -> None:
+        self.replaced.set()
+
+
+async def test_runner_replaces_ended_processes(tmp_path: Path) -> None:
+    ports, further = StorePorts(store_settings({}), tmp_path), EndedProcesses()
+    async with running(ports, further):
+        await asyncio.wait_for(further.replaced.wait(), WAIT_S)
+    await ports.aclose()
+
+
 @pytest.mark.parametrize(
     ("delay_ms", "receives", "batches"), [(0, 1, [3]), (1_000, 1, [1, 1, 1]), (1_000, 2, [3])]
 )

@@ -200,6 +200,16 @@ def test_quiet_display_warns_once_for_each_blocked_host() -> None:
     )
 
 
+def test_every_display_shows_warnings() -> None:
+    warned: list[str] = []
+    quiet, out = WarningsOnly(warned.append), StringIO()
+    displays = (quiet, JsonDisplay(out, instead=quiet), Lines(out), JsonDisplay(out))
+    for display in displays:
+        display.warn("ended")
+    assert warned == ["ended", "ended"]
+    assert out.getvalue() == 'ended\n{"type": "step", "text": "ended"}\n'
+
+
 def test_unused_screen_can_be_closed_twice() -> None:
     out = Terminal()
     panel = Panel(out, {"TERM": "xterm"})

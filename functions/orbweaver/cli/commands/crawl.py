@@ -121,6 +121,7 @@ def _on_store(
     check_others(folder, proxies)
     begun = further_processes(works - 1, folder, settings, around.environment, proxies)
     with begun as further:
+        further.warn = display.warn
         if unreached := _unreached(asked.wanted, around, proxies):
             return _cannot_begin(unreached, around, display)
 

@@ -29,6 +29,10 @@ class Display:
     def say(self, said: str) -> None:
         """Show that a command begins a step, described by a text."""
 
+    def warn(self, said: str) -> None:
+        """Show a warning."""
+        self.say(said)
+
     def show(self, view: View) -> None:
         """Show the progress of a crawl. Called for each reading, and every second in between."""
 
@@ -44,6 +48,9 @@ class WarningsOnly(Display):
     def __init__(self, warn: Callable[[str], object]) -> None:
         self._warn = warn
         self._warned: set[str] = set()
+
+    def warn(self, said: str) -> None:
+        self._warn(said)
 
     def show(self, view: View) -> None:
         for row in view.hosts:
@@ -126,6 +133,12 @@ class JsonDisplay(JsonLines):
             super().say(said)
         else:
             self._instead.say(said)
+
+    def warn(self, said: str) -> None:
+        if self._instead is None:
+            super().warn(said)
+        else:
+            self._instead.warn(said)
 
     def show(self, view: View) -> None:
         if self._instead is None:
