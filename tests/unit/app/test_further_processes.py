@@ -165,7 +165,7 @@ def test_forked_processes_end_with_their_parent(tmp_path: Path, ending: str, beg
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]
         assert len(pids) == 2
-        assert all(os.getsid(pid) == pid for pid in pids)
+        until(lambda: all(os.getsid(pid) == pid for pid in pids))
         if begins:
             until(lambda: {*StoreProcesses(tmp_path).pids()} == {*pids})
         if ending == "killed":
