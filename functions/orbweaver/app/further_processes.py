@@ -8,7 +8,8 @@ Rules
 - A fork copies only the calling thread. If another thread held a lock, the copy would wait forever.
   So a parent with several threads starts new interpreters, and so does a system without `/proc`.
 - A process that ends early is reported, and a new interpreter replaces it, because its parent has
-  threads and an event loop by then. After `REPLACED_MAX` replacements the others continue alone.
+  threads and an event loop by then. After `REPLACED_MAX` replacements within `REPLACED_S` it is not
+  replaced.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -49,7 +51,7 @@ THREADS = Path("/proc/self/task")
 STDIN = 0
 LOOK_S = 0.005
 # More than `STRIKES_MAX`, after which a page that kills its processes is not requested again.
-REPLACED_MAX = 10
+REPLACED_MAX, REPLACED_S = 10, 3_600.0
 SIGNALS = {one.value: one.name for one in signal.Signals}
 
 
@@ -138,7 +140,8 @@ class FurtherProcesses:
         # Receives a text about each process that ended early.
         self.warn: Callable[[str], object] = _log_end
         self._start = start
-        self._replaced = 0
+        # Times of the last replacements.
+        self._replaced: deque[float] = deque(maxlen=REPLACED_MAX)
         self._released = False
         self._line = json.dumps(asdict(proxies)).encode() + b"\n"
 
@@ -169,10 +172,12 @@ class FurtherProcesses:
 
     def _replace(self) -> str:
         """Start a process if the limit permits it. Return a text about the effect."""
-        if self._start is None or self._replaced == REPLACED_MAX:
-            number = amounts.plural(self._replaced, "replacement")
+        now_s = time.monotonic()
+        often = len(self._replaced) == REPLACED_MAX and now_s - self._replaced[0] < REPLACED_S
+        if self._start is None or often:
+            number = amounts.plural(len(self._replaced), "replacement")
             return f"after {number} the others continue without it"
-        self._replaced += 1
+        self._replaced.append(now_s)
         try:
             process = self._start()
         except OSError as error:
