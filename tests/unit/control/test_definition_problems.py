@@ -133,6 +133,7 @@ def test_unknown_table_is_one_problem_with_suggestion(table: str, said: str) -> 
         ("notify.webhook", "http://secret.example/", "it is http: give an https URL"),
         ("notify.webhook", "https://me:secret@a.example/", "without user and password"),
         ("notify.webhook", "secret", "not an absolute URL: give an https URL"),
+        ("auth", "basic:me:secret", "write [auth."),
     ],
 )
 def test_invalid_value_problem_has_key_value_and_fix(path: str, value: object, said: str) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from orbweaver.extraction.extract import columns_of, extract
+from orbweaver.extraction import json_ld
+from orbweaver.extraction.extract import columns_of, extract, items_and_cuts
 from orbweaver.model.columns import Column, Type
 from orbweaver.model.item import Item
 from orbweaver.parsing.page import parse as parse_page
@@ -305,6 +306,23 @@ def test_opengraph_and_meta_names_ignore_case() -> None:
 
 
 # --- limits -------------------------------------------------------------------------------------
+
+
+def test_omitted_items_and_data_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cuts(html: str, **keys: Any) -> dict[str, int]:
+        page = parse_page(html.encode(), URL, "text/html; charset=utf-8")
+        return dict(items_and_cuts((rule(**keys),), page, URL)[1])
+
+    each = {"each": "p", "fields": {"a": {"take": "text"}}}
+    assert cuts("<p>x" * 1_003, **each) == {"items": 3}
+    nested = "<div>" * 200 + "x" * 400_000
+    assert cuts(nested, fields={"a": {"css": "div", "list": True, "regex": "y"}}) == {"items": 1}
+    monkeypatch.setattr(json_ld, "NODES_MAX", 2)
+    html = "<div itemscope itemtype=https://schema.org/Book>" + "<p itemprop=name>x" * 4
+    books = {"source": "microdata:Book", "fields": {"price": {"required": True}}}
+    assert cuts(html, **books) == {"data": 3}
+    (item,) = items(html, **books)
+    assert "more than 2 elements of microdata: the rest is not read" in item.problems
 
 
 def test_limits_of_extraction_are_reported() -> None:
