@@ -191,6 +191,10 @@ class Round:
         # An early pack must not send anything before its message is sent, because no later delivery
         # would repeat that.
         await taken.known.wait()
+        if not taken.sent and taken.left_s is None:
+            # The pack is done, except for its own messages. If another pack of this round sends its
+            # message later, the message must not wait until the end of the round.
+            taken.left_s = 0
         return taken.sent
 
     def ended(self, pack_id: str) -> None:

@@ -308,6 +308,19 @@ async def test_taken_pack_left_to_its_message_does_not_wait_for_the_round(
         assert host.queue.taken == [False, False]
 
 
+async def test_message_of_committed_pack_does_not_wait_for_the_round() -> None:
+    """A more urgent pack came between them. The outbox of `other` waits for its message."""
+    host, (one, other) = Host(), packs(2)
+    await host.put(one, other)
+    round_ = await host.round()
+    await host.succession.take_on_next(POLITE, with_place(one), round_)
+    round_.ended(one.id)
+    assert not await round_.is_sent(other.id)
+    await host.end(one, round_=round_)
+    assert host.sent[1:] == [(other.id, 0)]
+    assert host.queue.taken == [False, False]
+
+
 async def test_pack_taken_by_other_delivery_is_sent_again() -> None:
     """Otherwise both deliveries would request its URLs."""
     host, (one, other) = Host(), packs(2)
