@@ -135,7 +135,7 @@ WORKERS = option(
     "--workers N",
     "worker processes for a store (default: the number of cores; "
     f"1 for a crawl of up to {ALONE_PAGES_MAX:,} pages)",
-    type=option_types.positive,
+    type=option_types.processes,
 )
 PROXIES = combined_options(
     repeated(

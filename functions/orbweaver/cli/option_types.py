@@ -16,6 +16,7 @@ from orbweaver.model.value import value_class
 
 T = TypeVar("T")
 THRESHOLD = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(%?)")
+PROCESSES_MAX, PERCENT_MAX = 64, 100
 
 
 @value_class
@@ -72,6 +73,13 @@ def positive(text: str) -> int:
     return count(text, 1)
 
 
+def processes(text: str) -> int:
+    """Parse a number of worker processes. Each one takes about 60 MB."""
+    if (given := positive(text)) > PROCESSES_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is too large: give 1 to {PROCESSES_MAX}")
+    return given
+
+
 def store_folder(text: str) -> Path:
     """Parse the path of a store's folder, which must not be the current folder."""
     if (folder := Path(text)) == Path():
@@ -86,7 +94,10 @@ def threshold(text: str) -> Threshold:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a number of failures nor a share: give 0, 10 or 2.5%"
         )
-    return Threshold(number=float(match[1]), percent=bool(match[2]))
+    found = Threshold(number=float(match[1]), percent=bool(match[2]))
+    if found.percent and found.number > PERCENT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is too large: give 100% or less")
+    return found
 
 
 def one_of(words: Sequence[str]) -> Callable[[str], str]:

@@ -146,6 +146,8 @@ def test_words_after_two_hyphens_are_no_options() -> None:
         ("crawl http://x --max-bytes -3MB", "--max-bytes: '-3MB' is not a size: give 500MB"),
         ("crawl http://x --fail-above -1%", "--fail-above: '-1%' is neither"),
         ("crawl http://x --workers -2", "--workers: '-2' is too small: give 1 or more"),
+        ("crawl http://x --workers 65", "--workers: '65' is too large: give 1 to 64"),
+        ("crawl http://x --fail-above 101%", "--fail-above: '101%' is too large: give 100% or"),
         ("crawl http://x --max-pages many", "--max-pages: 'many' is not a whole number"),
         ("crawl http://x --scope hots", "--scope: 'hots' is invalid: did you mean host?"),
         ("crawl http://x --scope domian", "--scope: 'domian' is invalid: did you mean domain?"),

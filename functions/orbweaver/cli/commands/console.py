@@ -159,7 +159,7 @@ COMMANDS = (
         option(
             "--workers N",
             "also run this many workers on the store, as `serve` does (default: none)",
-            type=option_types.positive,
+            type=option_types.processes,
             default=0,
         ),
         option(
