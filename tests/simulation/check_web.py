@@ -98,7 +98,7 @@ def _unblocked(plan: Scenario, web: SimWeb) -> Iterator[Violation]:
     known_s = BLOCK_KNOWN_S + plan.faults.latency_s * 4
     for rebuff in web.rebuffs:
         if any(rebuff.at_s <= stop_s <= rebuff.at_s + known_s for stop_s in rebuff.asker.stops_s):
-            continue  # The worker that received the 429 could not store the block.
+            continue  # This worker could not store the block, or stored it by another clock.
         for ask in web.asks:
             until_s = rebuff.until_s - _apart_s(rebuff.ahead_s, ask.ahead_s) - ROUNDING_S
             if ask.origin == rebuff.origin and rebuff.at_s + known_s < ask.at_s < until_s:

@@ -67,7 +67,7 @@ class Process:
         # Number of invocations in the chain that led to this one.
         self.hops = 0
         self.slow_s = 0.0
-        # Time of freeze or end.
+        # Times of freezes, clock jumps, and the end.
         self.stops_s: list[float] = []
         # Number of journals at the start of the invocation.
         self.journals = 0
@@ -150,6 +150,7 @@ class Process:
             await self._alive()
         elif chance > 1 - faults.frozen - faults.jumps:
             cloud.trace.counts["clock jump"] += 1
+            self.stops_s.append(cloud.now_s)
             self.clock.jump(self.chances.randint(-ERROR_MS_MAX, ERROR_MS_MAX))
 
     async def _alive(self) -> None:
