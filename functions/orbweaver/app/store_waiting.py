@@ -22,7 +22,7 @@ _decoded = lru_cache(RETRIES_MAX + IN_WORK_MAX)(decode)
 async def pages_in_work(ports: StorePorts) -> Counter[str]:
     """Count the URLs in the uncommitted packs that processes work on, by crawl id."""
     pages: Counter[str] = Counter()
-    packs = _uncommitted(ports, (body for body, _ in ports.messages.in_work_of()))
+    packs = _uncommitted(ports, (body for body, *_ in ports.messages.in_work_of()))
     for pack in {pack.id: pack for pack in packs if pack is not None}.values():
         pages[pack.crawl] += len(pack.targets)
     return pages
@@ -31,20 +31,23 @@ async def pages_in_work(ports: StorePorts) -> Counter[str]:
 async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
     """Return the next retries of a crawl, and its URLs in flight.
 
-    If a pack has several URLs, only the process that requests them has a list of those in flight.
+    Each process has a list of its URLs in flight. A URL of another process counts as in flight if
+    its pack has no other URL.
     """
+    retries = ports.messages.retries_of(crawl_id, RETRIES_MAX)
+    held = ports.messages.in_work_of(crawl_id, IN_WORK_MAX)
     found = [
-        *((body, at_ms, False) for body, at_ms in ports.messages.retries_of(crawl_id, RETRIES_MAX)),
-        *((body, at_ms, True) for body, at_ms in ports.messages.in_work_of(crawl_id, IN_WORK_MAX)),
+        *((body, at_ms, False, False) for body, at_ms in retries),
+        *((body, at_ms, True, own) for body, at_ms, own in held),
     ]
-    packs = _uncommitted(ports, (body for body, _, _ in found))
+    packs = _uncommitted(ports, (body for body, *_ in found))
     unanswered = ports.unanswered
     return [
         QueuedUrl(target=target, at_ms=unanswered.get(target.url, at_ms), in_work=in_work)
-        for pack, (_, at_ms, in_work) in zip(packs, found, strict=True)
+        for pack, (_, at_ms, in_work, own) in zip(packs, found, strict=True)
         if pack is not None
         for target in pack.targets
-        if not in_work or len(pack.targets) == 1 or target.url in unanswered
+        if not in_work or target.url in unanswered or (len(pack.targets) == 1 and not own)
     ]
 
 

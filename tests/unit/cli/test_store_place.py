@@ -104,7 +104,7 @@ async def test_store_names_retry_and_silent_request_of_running_crawl(tmp_path: P
         begun = await session.control.start(CrawlSpec(seeds=("https://a.example/",)))
         with ports.store.writing() as db:
             write_shard(db, begun, 0, {"claimed": 2, "retries": 1}, 1, commits=1)
-        ports.held_by("own")
+        ports.held_by("other")
         again = Target(url="https://a.example/again", depth=0, attempt=2, failed="HTTP 500")
         retry = Pack(id="retry", crawl=begun.id, at_ms=1, targets=(again,))
         slow = Pack(
@@ -115,8 +115,9 @@ async def test_store_names_retry_and_silent_request_of_running_crawl(tmp_path: P
             Outgoing(body=encode(slow), group=begun.id, delay_s=60, in_flight=True),
         ]
         ports.messages.send(QueueName.CRAWL, some)
+        ports.messages.holder = "own"
         with ports.store.writing() as db:
-            db.execute("UPDATE messages SET sent_at = sent_at - 8000 WHERE holder = 'own'")
+            db.execute("UPDATE messages SET sent_at = sent_at - 8000 WHERE holder = 'other'")
         view = ProgressMeter().add(await session.read(begun.id))
         retried, silent = view.reading.waiting
         assert retried.startswith("waiting to retry https://a.example/again (HTTP 500), attempt 2")
@@ -248,7 +249,7 @@ async def test_opened_store_counts_uncommitted_pages_of_killed_processes(tmp_pat
 
 
 async def test_request_without_answer_is_listed_out_of_its_pack(tmp_path: Path) -> None:
-    """The other URLs of the pack wait for their slots."""
+    """The other URLs of this process wait for their slots."""
     ports = StorePorts(Settings(), tmp_path)
     slow = "https://a.example/slow"
     targets = tuple(Target(url=url, depth=1) for url in ("https://a.example/1", slow))
@@ -262,9 +263,14 @@ async def test_request_without_answer_is_listed_out_of_its_pack(tmp_path: Path) 
 
     with ports.ending:
         ports.messages.holder = "1-alive"
-        body = encode(Pack(id="one", crawl="x", at_ms=1, targets=targets))
+        alone = (Target(url="https://a.example/2", depth=1),)
+        packs = [
+            Pack(id=name, crawl="x", at_ms=1, targets=some)
+            for name, some in (("one", targets), ("other", alone))
+        ]
         ports.messages.send(
-            QueueName.CRAWL, [Outgoing(body=body, group="x", delay_s=60, in_flight=True)]
+            QueueName.CRAWL,
+            [Outgoing(body=encode(one), group="x", delay_s=60, in_flight=True) for one in packs],
         )
         fetcher = ports.watched(Slow(), ports.metrics(Service.WORKER))
         request = Request(

@@ -309,19 +309,19 @@ class SqliteMessages:
         )
         return [(str(body), int(at_ms)) for body, at_ms in rows]
 
-    def in_work_of(self, group: str | None = None, most: int = -1) -> list[tuple[str, int]]:
-        """Return bodies and start times (ms) of messages that processes hold.
+    def in_work_of(self, group: str | None = None, most: int = -1) -> list[tuple[str, int, bool]]:
+        """Return messages that processes hold: body, start time (ms), True if this one holds it.
 
         Without `group`, the messages belong to all groups.
         """
         chosen, groups = ("", ()) if group is None else (" AND grp = ?", (group,))
         rows = self._store.rows(
-            "SELECT body, coalesce(first_taken_at, sent_at) AS since FROM messages"  # noqa: S608
-            f" WHERE queue IN (?, ?){chosen} AND due > ? AND holder IS NOT NULL"
+            "SELECT body, coalesce(first_taken_at, sent_at) AS since, holder = ?"  # noqa: S608
+            f" FROM messages WHERE queue IN (?, ?){chosen} AND due > ? AND holder IS NOT NULL"
             " ORDER BY since LIMIT ?",
-            (QueueName.CRAWL, QueueName.EXPRESS, *groups, self._clock.now_ms(), most),
+            (self.holder, QueueName.CRAWL, QueueName.EXPRESS, *groups, self._clock.now_ms(), most),
         )
-        return [(str(body), int(at_ms)) for body, at_ms in rows]
+        return [(str(body), int(at_ms), bool(own)) for body, at_ms, own in rows]
 
     def next_due_ms(self, queue: QueueName) -> int | None:
         """Return when the next message can be taken, or None if the queue is empty."""
