@@ -31,8 +31,8 @@ async def pages_in_work(ports: StorePorts) -> Counter[str]:
 async def queued_urls(ports: StorePorts, crawl_id: str) -> list[QueuedUrl]:
     """Return the next retries of a crawl, and its URLs in flight.
 
-    Each process has a list of its URLs in flight. A URL of another process counts as in flight if
-    its pack has no other URL.
+    Each process has a list of its URLs in flight. For other processes, the list contains only URLs
+    that are alone in their pack.
     """
     retries = ports.messages.retries_of(crawl_id, RETRIES_MAX)
     held = ports.messages.in_work_of(crawl_id, IN_WORK_MAX)
