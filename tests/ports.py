@@ -12,6 +12,7 @@ class OpenedPorts(SimpleNamespace):
     """Given ports with `settings` and `meter`."""
 
     metrics = Ports.metrics
+    refuse_without_proxies = Ports.refuse_without_proxies
     watched = Ports.watched
     of_crawl = Ports.of_crawl
 
