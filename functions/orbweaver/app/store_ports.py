@@ -80,8 +80,6 @@ class StorePorts:
         self._extractors = extractors
         self.folder = folder
         self.proxies = DIRECT
-        # True while this process has a worker.
-        self._works = False
         # Time without a process before this one. Measured when its workers begin.
         self.silent_ms = 0
         # Returns the ids of the processes that this command lets work on the store.
@@ -126,7 +124,6 @@ class StorePorts:
 
         If it dies, other processes requeue them.
         """
-        self._works = True
         self.messages.holder = process
         self.messages.bring_near()
 
@@ -208,7 +205,7 @@ class StorePorts:
         """Return why the workers of this store must not request a crawl, and the fix, or ""."""
         from orbweaver.app.worker_proxies import refusal
 
-        own = self.proxies if self._works else None
+        own = None if self.messages.holder is None else self.proxies
         return await refusal(self.crawls, self.folder, own, crawl)
 
     @cached_property

@@ -39,7 +39,7 @@ TABLES = {
     "cookies": ("crawl", "site"),
 }
 # Queues with packs. Others can keep messages for years, such as events without `orbweaver serve`.
-PACKS = (QueueName.CRAWL, QueueName.EXPRESS, QueueName.SEEDS, QueueName.DEAD_LETTERS)
+PACK_QUEUES = (QueueName.CRAWL, QueueName.EXPRESS, QueueName.SEEDS, QueueName.DEAD_LETTERS)
 OF_PACKS = frozenset({"journals", "ledgers", "strikes", "counted"})
 
 
@@ -84,5 +84,5 @@ class SqliteReaper:
 
     def _oldest_s(self, db: sqlite3.Connection, now_s: int) -> int:
         query = "SELECT min(sent_at) FROM messages WHERE queue IN (?, ?, ?, ?)"
-        (oldest_ms,) = db.execute(query, PACKS).fetchone()
+        (oldest_ms,) = db.execute(query, PACK_QUEUES).fetchone()
         return now_s if oldest_ms is None else int(oldest_ms) // 1000
